@@ -173,7 +173,7 @@ class _World:
     def _confirm(self, night: int) -> list[Key]:
         cells = {case.key: case.segment for case in self.cases}
         suspects, wander = detect.suspects(cells), detect.find_wander(cells)
-        first = chosen = list(detect.affordable(suspects, CASES))
+        first = chosen = list(detect.limit_suspects(suspects, CASES))
         for number, times in enumerate(detect.CONFIRM_TIMES):
             for key in chosen:
                 self.by_key[key].confirm(night, number)

@@ -28,7 +28,7 @@ from orchestrator.fleet.model import (
     FleetNode,
     FleetOptions,
     HostReport,
-    Tell,
+    SendMessage,
     UnitAnswer,
     UnitEnd,
     UnitTask,
@@ -233,7 +233,9 @@ def _share_out_to_many(scratch: Path, template: Path, program: FleetProgram) -> 
     return took_s, max(ends)
 
 
-def answer(template: Path, sleep_s: float, task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
+def answer(
+    template: Path, sleep_s: float, task: bytes, workloads: Contents, tell: SendMessage
+) -> tuple[bytes, Contents]:
     """Sleep, and answer with the template under the name of the unit's case; what a host does here."""
     time.sleep(sleep_s)
     asked = TASK.validate_json(task)

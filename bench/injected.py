@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.metrics import find_margin, scale_of
 from orchestrator.metrics.table import PERCENTILES
 from orchestrator.model import Metric, Replicate, Target
-from orchestrator.results.evaluation import Gathered, judge_gathered
+from orchestrator.results.evaluation import RunContents, judge_gathered
 from orchestrator.stats.scale import Ratios
 
 # Margins of the metric.
@@ -57,7 +57,9 @@ CHANGES: Mapping[Metric, Change] = {
 }
 
 
-def judge_injected(gathered: Gathered, target: Target, metrics: Sequence[Metric]) -> Iterator[tuple[Metric, int, str]]:
+def judge_injected(
+    gathered: RunContents, target: Target, metrics: Sequence[Metric]
+) -> Iterator[tuple[Metric, int, str]]:
     """Yield each metric, each size in margins, and each verdict on this target with that much more."""
     for metric in metrics:
         margin = find_margin(gathered.plan, metric)
@@ -69,7 +71,7 @@ def judge_injected(gathered: Gathered, target: Target, metrics: Sequence[Metric]
                     yield metric, size, comparison.verdict
 
 
-def _inject(gathered: Gathered, target: Target, change: Change, more: float) -> Gathered:
+def _inject(gathered: RunContents, target: Target, change: Change, more: float) -> RunContents:
     def changed(replicates: Sequence[Replicate]) -> tuple[Replicate, ...]:
         return tuple(change(each, more) if each.target == target else each for each in replicates)
 

@@ -19,7 +19,17 @@ from bench.nights import BEGIN, SCREEN
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms import steps as detect
 from orchestrator.history.alarms.judge import judge_night
-from orchestrator.history.model import AlarmOpened, Event, Explained, Key, Moved, Night, Point, State, Surroundings
+from orchestrator.history.model import (
+    AlarmOpened,
+    CauseFound,
+    Event,
+    Key,
+    Night,
+    Point,
+    State,
+    StateChanged,
+    Surroundings,
+)
 from orchestrator.history.schema import to_table
 from orchestrator.history.series import all_series
 from orchestrator.metrics.followed import RESULTS, TIME, Followed
@@ -174,12 +184,14 @@ def events_of(story: Story) -> list[tuple[int, Event, Key]]:
         found += [(number, event, keys[_id_of(event)]) for event in fresh]
         if said := story.says.get(number):
             is_open = filter(state.is_open_alarm, state.current(events))
-            events += [Moved(at=now + timedelta(hours=1), alarm=one.id, state=said, note="seen") for one in is_open]
+            events += [
+                StateChanged(at=now + timedelta(hours=1), alarm=one.id, state=said, note="seen") for one in is_open
+            ]
     return found
 
 
 def _id_of(event: Event) -> str:
-    assert not isinstance(event, Night | Explained)
+    assert not isinstance(event, Night | CauseFound)
     return event.alarm.id if isinstance(event, AlarmOpened) else event.alarm
 
 
@@ -252,7 +264,7 @@ def count_errors(story: Story, events: Sequence[tuple[int, Event, Key]]) -> tupl
 
 
 def _name(event: Event) -> str:
-    if isinstance(event, Moved):
+    if isinstance(event, StateChanged):
         return event.state
     if not isinstance(event, AlarmOpened):
         return "apart" if getattr(event, "apart", ()) else "resized"
@@ -271,7 +283,7 @@ def _describe_all(events: Sequence[tuple[int, Event, Key]]) -> list[str]:
 
 
 def _describe(event: Event, key: Key) -> str:
-    if isinstance(event, Moved):
+    if isinstance(event, StateChanged):
         return event.state
     if not isinstance(event, AlarmOpened):
         left = getattr(event, "left", None)

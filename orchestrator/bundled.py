@@ -1,4 +1,4 @@
-"""What tfcompare brings with it: what images are built from, what runs inside a version, and its own number."""
+"""The files that tfcompare includes, for building images and for running inside a version, and its own number."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ WORKLOADS = _ROOT / "workloads"
 
 def find_own_number() -> str:
     """Return the number of the installed tfcompare; a checkout on the path of modules has none."""
-    # It takes its time to import.
+    # This module takes long to import.
     from importlib import metadata
 
     try:

@@ -1,4 +1,4 @@
-"""Ends processes that this one has started: politely at first, with all that they started if that does not help."""
+"""Ends processes that this one has started: politely at first, and together with their group if that fails."""
 
 import os
 import signal

@@ -58,7 +58,7 @@ class NothingSelected(TfCompareError):
 
 class EngineUnavailable(TfCompareError):
     exit_code = 4
-    # Whether another run holds the machine.
+    # If set, another run holds the machine.
     is_occupied = False
 
 
@@ -75,7 +75,7 @@ class EnvironmentFailed(TfCompareError):
         lacks_python: bool = False,
     ) -> None:
         super().__init__(what, advice, target=target, detail=detail)
-        # Other versions may have their Pythons, and a run can name them.
+        # If set, only a Python is missing. Other versions may have theirs, and a run can name those versions.
         self.lacks_python = lacks_python
 
 

@@ -4,7 +4,7 @@ import fcntl
 
 
 def try_lock(file: int, *, shared: bool = False) -> bool:
-    """Lock a file alone or as one of several; return False, at once, if another process's lock stands against it."""
+    """Lock a file exclusively or shared; return False at once if another process's lock prevents that."""
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -13,7 +13,7 @@ def try_lock(file: int, *, shared: bool = False) -> bool:
 
 
 def wait_for_lock(file: int) -> None:
-    """Lock a file alone, as soon as no other process does."""
+    """Lock a file exclusively, as soon as no other process has it locked."""
     fcntl.flock(file, fcntl.LOCK_EX)
 
 

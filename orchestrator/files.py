@@ -20,21 +20,21 @@ from typing import Any, BinaryIO
 from orchestrator.errors import TfCompareError, UsageError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not blocking: a pipe in place of a file would be waited for without end.
+# Files are opened without blocking, because a pipe in place of a file would make this process wait forever.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# The name of a file that is being written, before it takes its own.
+# A file that is being written has such a name before it takes its final one.
 PARTIAL = re.compile(r"\..+\.[0-9a-f]{8}")
-# Read in chunks of this size: the size that a file states may not be true.
+# Files are read in chunks of this size, because the size that a file states may not be true.
 CHUNK_BYTES = 2**20
-# Of one path: as many as the kernel follows.
+# The kernel follows as many links in one path.
 MOST_LINKS = 40
-# Of a source file or a table, which are parsed: that takes a hundred times as much memory.
+# Source files and tables are limited to this size, because parsing takes a hundred times as much memory.
 MOST_TEXT_BYTES = 2**20
-# Of a log, in bytes and in letters: its end is enough to see the last message.
+# The last LOG_END bytes of a log show its last message, of which LONGEST_LINE letters are kept.
 LOG_END, LONGEST_LINE = 4096, 300
-# What TensorFlow logs for information, in its old form and in its new one.
+# TensorFlow logs information like this, in its old form and in its new one.
 CHATTER = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+: I |I\d{4} [\d:.]+ |WARNING: All log messages before absl::")
 
 
@@ -169,7 +169,7 @@ def read_named(path: Path, most: int) -> bytes:
 
 
 def tree_size(path: Path, leave_out: Path | None = None) -> int:
-    """Return what the files below a folder take of the disk; one with several names counts once.
+    """Return how much disk space the files below a folder take; a file with several names counts once.
 
     The folder `leave_out` in it does not count.
     """
@@ -203,8 +203,8 @@ def read_text_in(path: Path, owner: int | None = None) -> str:
 
 
 def read_toml(path: Path, what: str, read: Callable[[Path], str] = read_text) -> tuple[dict[str, Any], str]:
-    """Return the tables of a TOML file that the user named, and its text; raise UsageError, which says what it is."""
-    # A shell that completes a word does without it.
+    """Return the tables and the text of a TOML file that the user named; raise UsageError, which calls it `what`."""
+    # Shell completion does not need it.
     import tomllib
 
     try:
@@ -212,7 +212,7 @@ def read_toml(path: Path, what: str, read: Callable[[Path], str] = read_text) ->
         return tomllib.loads(text), text
     except OSError as error:
         raise UsageError(f"{path}: {what} cannot be read: {error.strerror}") from error
-    # A number of 5,000 digits, or a thousand lists within each other, are none of TOML's own errors.
+    # A number of 5,000 digits, or a thousand nested lists, raises an error that is not one of TOML's own.
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path}: not TOML: {error}") from error
 
@@ -222,7 +222,7 @@ def _read_to_end(handle: int, path: Path, most: int) -> bytes:
     parts: list[bytes] = []
     count = 0
     with os.fdopen(handle, "rb", buffering=0) as file:
-        # All of it in one piece, which is not copied. The file may grow meanwhile.
+        # The file is read in one piece, which is not copied. It may grow meanwhile.
         size = os.fstat(handle).st_size
         while chunk := file.read(min(size, most) if not parts and size else CHUNK_BYTES):
             parts.append(chunk)
@@ -276,7 +276,7 @@ def _sync_names(folder: int) -> None:
     try:
         os.fsync(folder)
     except OSError as error:
-        # Some file systems of networks do it by themselves, and refuse.
+        # Some network file systems do this by themselves, and refuse it.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
 
@@ -348,7 +348,7 @@ def read_last_line(log: Path, since: int = 0) -> str:
 
 
 def cut_to_end(log: Path, most: int, kept: int) -> None:
-    """Cut a log of more than `most` bytes back to its last `kept` bytes, while others may append to it."""
+    """Cut a log of more than `most` bytes back to its last `kept` bytes, while other processes may append to it."""
     with suppress(OSError):
         if log.lstat().st_size <= most:
             return
@@ -363,7 +363,7 @@ def cut_to_end(log: Path, most: int, kept: int) -> None:
 
 
 def rewrite(log: Path, most: int, change: Callable[[bytes], bytes]) -> None:
-    """Change the first `most` bytes of a log in place and drop what follows; what is no regular file stays as it is."""
+    """Change the first `most` bytes of a log in place and drop the rest; anything but a regular file stays as it is."""
     with suppress(OSError):
         handle = os.open(log, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -395,7 +395,7 @@ def remove_tree(root: Path) -> None:
         open_up(root)
         shutil.rmtree(root, ignore_errors=True)
     if os.path.lexists(root):
-        # Python goes down as many levels as it has frames or descriptors, and these programs go down any number.
+        # Python descends only as many levels as it has frames or descriptors. These programs have no such limit.
         for argv in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             subprocess.run([*argv, "--", str(root)], capture_output=True, check=False)
 

@@ -1,7 +1,7 @@
-"""The formats of what tfcompare writes and reads again: each has a number, and every file begins with it.
+"""The formats of files that tfcompare writes and reads again: each has a number, and every file begins with it.
 
-A reader reads one number. From the first release on, a change of a format raises its number, and a reader of the number
-before is kept for one release.
+A reader reads one number. A change of a released format raises its number, and a reader of the previous number is kept
+for one release.
 """
 
 import re
@@ -16,14 +16,14 @@ class NoFormat(ValueError):
 
 
 class OtherFormat(ValueError):
-    """A file of another number than its reader reads."""
+    """A file with another number than the one that its reader reads."""
 
 
 @dataclass(frozen=True)
 class Format:
     name: str
     number: int
-    # What to do with a file of another number.
+    # This says what to do with a file of another number.
     advice: str
 
     @property
@@ -50,13 +50,13 @@ class Format:
             raise OtherFormat(f"its format is {mark}, and this tfcompare reads {self.mark}: {self.advice}")
 
 
-# Of a run folder: begun.json, plan.json and manifest.json carry it, for all that is in there.
+# The files begun.json, plan.json and manifest.json carry the mark of a run folder, for everything in it.
 RUN = Format("run", 1, "read it with the tfcompare that wrote it, or start a new run")
 PROFILE = Format("profile", 1, "read it with the tfcompare that wrote it, or start a new profile")
 SEARCH = Format("search", 1, "continue it with the tfcompare that wrote it, or start a new search")
 POINTS = Format("points", 1, "the tfcompare that wrote it reads it")
 EVENT = Format("event", 1, "the tfcompare that wrote it reads it")
-# Of the user's data.
+# These are formats of the user's data.
 TRUST = Format("trust", 1, "use the tfcompare that wrote it")
 FLEET = Format("fleet", 1, "`tfcompare fleet up` names its machines again")
 FORMATS = (RUN, PROFILE, SEARCH, POINTS, EVENT, TRUST, FLEET)

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
-# Ctrl-C, a polite end from outside, and a terminal or a connection that is gone.
+# These mean Ctrl-C, a polite end from outside, and a terminal or a connection that is gone.
 NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Signals within this time are one: people press Ctrl-C several times, and a closing terminal sends two signals.
 AGAIN_S = 5.0
-# For the main thread to notice a signal by itself.
+# The main thread has this long to notice a signal by itself.
 NOTICE_S = 0.1
-# Containers are freed and streams closed on a polite end; a process that has not ended after this hangs in earnest.
+# Containers are freed and streams closed on a polite end. A process that has not ended after this time hangs.
 POLITE_S = 60.0
 
 
@@ -42,7 +42,7 @@ class _Interrupts:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Let no signal end this block; the first signal of all is obeyed at its end."""
+        """Keep signals from ending this block; if the very first one arrives in it, it is obeyed at its end."""
         self._held += 1
         pending = False
         try:
@@ -74,10 +74,10 @@ def act_on(handler: object) -> None:
 def end_with_stdin(silent_s: float | None = None) -> None:
     """End this process, which leads its session, once its stdin is closed: the process that started it has ended.
 
-    With `silent_s`, it also ends if nothing comes for so long: a network may be gone without a word.
+    With `silent_s`, it also ends if nothing arrives for this long, because a network may fail silently.
 
     It ends as if it were interrupted, and is killed with its group if it hangs. The kernel closes the other end of the
-    pipe however that process ends, also before this one has begun. Programs that this process starts read nothing.
+    pipe however that process ends, also before this one has begun. Programs that this process starts have no input.
     """
     stdin = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -96,7 +96,7 @@ def _end_after(stdin: int, silent_s: float | None) -> None:
 
 @cache
 def _watch() -> None:
-    """See to it that the main thread notices each signal.
+    """Make sure that the main thread notices each signal.
 
     The kernel may give a signal to any thread, and only the main thread acts on it. If that one is waiting for an
     install in another thread, it would notice the signal minutes later.

@@ -1,4 +1,4 @@
-"""What a user may ask for, as the command line hands it on."""
+"""The user's options, as the command line passes them on."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 LONGEST_S = 30 * 86_400
-# The engines, as they are named on the command line.
+# The command line has these names of engines.
 DOCKER, VENV = "docker", "venv"
-# How many rounds a night measures of everything.
+# A nightly run measures this many rounds of everything.
 NIGHT_ROUNDS = 12
-# Of a profile: how many calls it takes and how many functions its report shows.
+# A profile takes this many calls, and its report shows this many functions.
 PROFILED_CALLS, SHOWN_FUNCTIONS = 20, 15
 
 
@@ -32,7 +32,8 @@ class EngineOptions:
 
     gpu: bool = False
     gpu_request: GpuRequest = "runtime"
-    # As they were named; and, once they were found, what the names stand for. Without any, all that the engine gives.
+    # `gpus` are the GPUs as the user named them, and `chosen_gpus` those that were found. If there are none, all that
+    # the engine gives are used.
     gpus: tuple[str, ...] = ()
     chosen_gpus: tuple[Gpu, ...] = ()
     exclusive: bool = False
@@ -40,16 +41,16 @@ class EngineOptions:
     force: bool = False
     base: str | None = None
     ca_bundle: Path | None = None
-    # There may be a password in it.
+    # The address may contain a password.
     index_url: str | None = field(default=None, repr=False)
     wheelhouse: Path | None = None
-    # Whether a Python that this machine lacks may be downloaded.
+    # If set, a Python that this machine lacks may be downloaded.
     python_downloads: bool = True
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
-    # What runs containers, by the name that the engine has for it; the engine's own if none is named.
+    # The engine has this name for what runs containers. If it is empty, the engine's own runtime is used.
     runtime: str = ""
-    # The caller's variables that reach every target.
+    # These variables of the caller reach every target.
     variables: tuple[tuple[str, str], ...] = ()
 
     @property

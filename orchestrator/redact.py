@@ -5,14 +5,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-# A login in an address. Of an index's address the path may be a token too.
+# This matches a login in an address. The path of an index's address may also be a token.
 LOGIN = re.compile(r"(?<=://)[^/\s]+@")
 INDEX_ADDRESS = re.compile(r"(?P<origin>\w+://[^/\s]*).*")
 SECRET_NAME = re.compile("INDEX|NOTIFY|PASS|TOKEN|SECRET|KEY|AUTH|CREDENTIAL", re.IGNORECASE)
 # Proxies are also written without a scheme; the path of a web address may be a token.
 SECRET_VALUE = re.compile(rf"{LOGIN.pattern}|^[^/\s:@]+:[^/\s@]+@|https?://[^/\s]+/\S")
 REFERENCES = re.compile(r"(\$\{[A-Za-z_][A-Za-z0-9_]*\})+")
-# Schemes that are followed by a host. Many others have a token in its place.
+# These schemes are followed by a host. Many others have a token in its place.
 WITH_HOST = frozenset(
     {
         "apprise", "apprises", "form", "forms", "gotify", "gotifys", "http", "https", "irc", "ircs", "json", "jsons",
@@ -23,7 +23,7 @@ WITH_HOST = frozenset(
 # An @ in one of these belongs to an address and does not end a password.
 ADDRESSES = re.compile(r"[?&](to|from|cc|bcc|reply)=[^?&#/]*")
 
-# Flags whose values may hold a secret.
+# The values of these flags may hold a secret.
 NOTIFY, INDEX_URL = "--notify", "--index-url"
 
 

@@ -85,7 +85,7 @@ def write_host_files(scratch: Path) -> None:
     shutil.copyfile(store.record(AlarmOpened(at=NIGHT.at, alarm=alarm(1.5))), GOLDEN / "event.json")
     trust.record_trust(TRUSTED)
     shutil.copyfile(trust.file(), GOLDEN / "trusted.json")
-    machines.keep_named(NAMED)
+    machines.write_fleet(NAMED)
     shutil.copyfile(machines.state_file(), GOLDEN / "fleet.json")
 
 

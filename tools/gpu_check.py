@@ -29,23 +29,23 @@ from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import read_stream
 
-# The driver makes code for the first on GPUs that are newer than its wheel; the others hold code for an H100.
+# The driver makes code for OLD on GPUs that are newer than its wheel; the wheels of NEW hold code for an H100.
 OLD, NEW = "2.13", ("2.16", "2.18")
 BUILT = (OLD, "2.15", *NEW, "2.21")
 STEP = ("--case", "conv_step[compiler=none]", "--rounds", "4")
 USUAL = ("--case", "power", "--case", "train_loop[loop=train_on_batch,api=tf.keras,input=numpy,model=small,data=small]")
 PATIENCE_S, LOOK_S = 3600.0, 1.0
-# Done, and a part of the arms died: both leave a run that can be read.
+# Exit codes 0, success, and 6, for arms that died, both leave a run that can be read.
 READABLE = (0, 6)
-Meanwhile = Callable[[Path, int], None]
+Interference = Callable[[Path, int], None]
 
 
 class StepFailed(Exception):
-    """What a step saw instead of what it wants."""
+    """A step failed; the message is what it saw instead of what it expects."""
 
 
 class StepSkipped(Exception):
-    """Why a step could not be tried."""
+    """A step could not be tried; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Check:
 
     @property
     def how(self) -> str:
-        """What a step that has passed has to be repeated for."""
+        """The setup; if it changes, steps that have passed have to be repeated."""
         way = self.request if self.engine == "docker" else self.engine
         return f"GPU {self.gpu} by {way}, {', '.join(self.versions)}"
 
@@ -111,7 +111,7 @@ class Check:
                     process.terminate()
                     process.wait()
 
-    def measure(self, name: str, *flags: str, meanwhile: Meanwhile | None = None) -> Run:
+    def measure(self, name: str, *flags: str, meanwhile: Interference | None = None) -> Run:
         """Measure a run on the GPU, and do something to it, or to its process, once its first round has begun."""
         with self.running(name, *flags) as (out, process):
             if meanwhile:
@@ -161,7 +161,7 @@ def look(check: Check) -> str:
     found = find_gpus()
     if not found:
         raise StepFailed("neither NVML nor nvidia-smi shows a GPU: nothing else can be tried")
-    # Not every version can run on every GPU: it says which, and ends with 5.
+    # Not every version can run on every GPU; doctor says which cannot, and then exits with 5.
     check.call("doctor", "doctor", "--gpu", "--versions", "all", "--no-probe", "--format", "json", expected=(0, 5))
     for name, command in (
         ("nvidia-smi", ("nvidia-smi", "-q")),
@@ -241,7 +241,7 @@ def reload_daemons(check: Check) -> str:
 
 def make_code(check: Check) -> str:
     """Let the driver make the code of an older version, and find it again."""
-    # Not in the cache of this user, whose code took hours to make.
+    # The cache of this user is left alone, because its code took hours to make.
     own = check.folder / "code"
     shutil.rmtree(own, ignore_errors=True)
     cold, warm = (_verify(check, name, (OLD,), TFCOMPARE_CACHE=str(own))[0] for name in ("cold", "warm"))
@@ -297,7 +297,7 @@ STEPS: Mapping[str, Callable[[Check], str]] = {
     "turns": take_turns,
     "draw": draw,
 }
-# They are about images and containers.
+# These steps are about images and containers.
 OF_DOCKER = ("build", "train", "reload", "code")
 
 
@@ -315,7 +315,7 @@ class Record:
 
     @classmethod
     def read(cls, path: Path, how: str) -> "Record":
-        """Read what steps saw that were taken in the same way; of others, nothing has passed."""
+        """Read the results of steps that were taken in the same way; all other results are dropped."""
         kept = json.loads(path.read_text()) if path.exists() else {}
         return cls(path, how, kept["steps"] if kept.get("how") == how else {})
 
@@ -329,7 +329,7 @@ class Record:
 
 
 def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check], str]], again: Sequence[str]) -> bool:
-    """Take the steps that have not passed; return whether all have by then, or could not be tried."""
+    """Take the steps that have not passed yet; return whether none of all steps has failed."""
     for number, (name, step) in enumerate(steps.items(), 1):
         title = f"{number} of {len(steps)}, {name}"
         if record.has_passed(name) and name not in again:
@@ -342,7 +342,7 @@ def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check]
         except StepSkipped as reason:
             outcome, seen = "skipped", str(reason)
         except Exception as error:
-            # A GPU may do what no test has foreseen: the other steps are still worth their time.
+            # A GPU may do what no test has foreseen, and the other steps are still worth their time.
             kind = "" if isinstance(error, StepFailed) else f"{type(error).__name__}: "
             outcome, seen = "failed", f"{kind}{error}"
         record.write(name, outcome, seen, time.monotonic() - begun)

@@ -76,13 +76,13 @@ def main() -> None:
                 print(f"{shown(lock.path)} is stale or missing: run {lock.command}")
             raise SystemExit(1 if stale else 0)
         catalog.LOCKS.mkdir(exist_ok=True)
-        # Left alone while current: the locks of other versions were made to agree with it.
+        # A current lock of pip is left alone, because the locks of other versions were made to agree with it.
         for lock in tools:
             if not lock.is_current():
                 write(lock)
         for lock in locks:
             if not (options.stale and lock.is_current()):
-                # The same pip, setuptools and wheel, whichever other packages depend on them.
+                # Every lock gets the same pip, setuptools and wheel, whichever packages depend on them.
                 write(lock, catalog.LOCKS / f"pip-py{lock.python}.txt")
     except UsageError as error:
         raise SystemExit(str(error)) from error

@@ -25,7 +25,7 @@ from orchestrator.results.run import Run, load_run  # noqa: E402
 DOCS = ROOT / "docs"
 COLUMNS = 90
 WIDTH, HEIGHT = 1180, 1240
-# Red, green, yellow, blue, magenta and cyan, dark enough for white paper.
+# These are red, green, yellow, blue, magenta and cyan, all dark enough for white paper.
 COLOURS = [(179, 38, 30), (26, 115, 70), (138, 90, 0), (37, 99, 168), (107, 79, 160), (0, 120, 130)]
 THEME = TerminalTheme(
     (253, 253, 253), (28, 33, 40),

@@ -2,7 +2,7 @@
 
     python -m tools.release FOLDER      the wheel and the source package in FOLDER
 
-RELEASE_TAG and RELEASE_ADDRESS are the tag and the repository that publishes; with a tag, what is open is an error.
+RELEASE_TAG and RELEASE_ADDRESS are the tag and the repository that publishes; with a tag, open points are errors.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def check_number(number: str, tag: str | None) -> None:
 
 
 def check_changelog(text: str, number: str | None) -> None:
-    """Raise Wrong unless the change log has groups that people know, and a version that is published its section."""
+    """Raise Wrong unless the change log has only known groups, and a section for a version that is published."""
     sections = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
     if next(iter(sections), "") != "Unreleased":
         raise Wrong("CHANGELOG.md does not begin with a section Unreleased")

@@ -11,13 +11,13 @@ import time
 from workloads import contract, processes
 
 LOG_TAIL_BYTES = 4000
-# Of what a replicate prints the end is kept; a file that has grown larger than the second is cut back to it.
+# The end of a replicate's output is kept, up to the first size; its file is emptied once it exceeds the second.
 KEPT_BYTES, MOST_PRINTED_BYTES = 2 ** 16, 2 ** 20
-# How often the file is looked at while an answer is awaited.
+# The file is checked this often while an answer is awaited.
 LOOK_S = 1.0
-# The descriptor of the commands; its other end is the host.
+# Commands come from this descriptor, whose other end is the host.
 HOST = 0
-# How long a replicate may take to end after it has closed its pipe.
+# A replicate may take this long to end after it has closed its pipe.
 CLOSED_S = 2.0
 
 
@@ -30,11 +30,11 @@ class ChildDied(Exception):
 
 
 class Prints:
-    """What a replicate prints: a file without a name, of which the end is kept however much is written."""
+    """The output of a replicate: a file without a name, whose end is kept however much is written."""
 
     def __init__(self):
         self.file = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the replicate
-        # The replicate shares the position in it, and must continue at the start once the file was cut.
+        # The replicate shares the position in the file, and must continue at the start once the file is emptied.
         fcntl.fcntl(self.file, fcntl.F_SETFL, fcntl.fcntl(self.file, fcntl.F_GETFL) | os.O_APPEND)
         self.end = b""
         self.left_out = 0
@@ -43,7 +43,7 @@ class Prints:
         return self.file.fileno()
 
     def cut(self, most=MOST_PRINTED_BYTES):
-        """Empties the file if it has more than `most` bytes, and keeps its end."""
+        """Empty the file if it has more than `most` bytes, and keep its end."""
         size = os.fstat(self.fileno()).st_size
         if size > most:
             kept = os.pread(self.fileno(), KEPT_BYTES, max(0, size - KEPT_BYTES))
@@ -53,7 +53,7 @@ class Prints:
             self.left_out += whole - len(self.end)
 
     def close(self):
-        """Returns the end of what was printed, after a line that says how much is missing."""
+        """Return the end of the output, after a line that says how much is missing."""
         self.cut(most=0)
         self.file.close()
         note = f"[tfcompare left out {self.left_out} bytes that were printed before this]\n"
@@ -61,17 +61,17 @@ class Prints:
 
 
 class HostGone(Exception):
-    """The host has ended: no answer is of use any more."""
+    """The host has ended, so that no answer is of use any more."""
 
 
 class Child:
-    """A forked process that answers JSON lines on a separate pipe; the end of its prints is kept for the log.
+    """A forked process that answers JSON lines on a separate pipe; the end of its output is kept for the log.
 
-    Its end is noticed by a signal as well as by the pipe, whose other end a process of the workload's may hold open.
+    Its end is noticed by a signal as well as by the pipe, because a process of the workload may hold the pipe open.
     """
 
     def __init__(self, main, others, deaths):
-        """`others` are descriptors that the fork may not keep; `deaths` wakes up when a process has ended."""
+        """Fork a process for `main`, which closes the descriptors `others`; `deaths` wakes up when a process ends."""
         self.deaths = deaths
         self.buffer = bytearray()
         self.status = None
@@ -89,7 +89,7 @@ class Child:
         os.close(up_write)
 
     def _begin(self, worker, others):
-        """What the fork does first."""
+        """Prepare the fork before it does anything else."""
         processes.die_with(worker)
         processes.adopt_orphans()
         self.deaths.close()
@@ -102,14 +102,14 @@ class Child:
         return [self.orders, self.answers, self.prints.fileno()]
 
     def ask(self, order, timeout_s, longest=contract.LONGEST_LINE):
-        """Sends an order, unless it is None, and returns the answer, of which at most `longest` bytes are read."""
+        """Send an order, unless it is None, and return the answer, of which at most `longest` bytes are read."""
         deadline = time.monotonic() + timeout_s
         if order is not None:
             try:
                 write_line(self.orders, order)
             except OSError:
                 raise self._explain_end()
-        # A profile is a line of megabytes: what was searched is not searched again.
+        # A profile is a line of megabytes, so no byte is searched twice.
         searched = 0
         while self.buffer.find(b"\n", searched) < 0:
             searched = len(self.buffer)
@@ -130,7 +130,7 @@ class Child:
             raise ChildDied("contract", "its answer is not JSON")
 
     def _read(self, deadline):
-        """What it has written: nothing if it has ended or has closed its pipe, and None if the deadline has passed."""
+        """Return what it has written: nothing if it has ended or closed its pipe, and None after the deadline."""
         while True:
             self.prints.cut()
             ended = self._has_ended()
@@ -147,7 +147,7 @@ class Child:
             self.deaths.drain()
 
     def _explain_end(self):
-        """How it ended; a process that lives on after it has closed its pipe is ended."""
+        """Return how the process ended; one that continues after it has closed its pipe is ended."""
         until = time.monotonic() + CLOSED_S
         while not self._has_ended():
             left = until - time.monotonic()
@@ -165,23 +165,23 @@ class Child:
         return ChildDied("exit", f"ended with exit code {os.WEXITSTATUS(self.status)}")
 
     def _has_ended(self):
-        """Whether it has ended; a pid that was waited for is another process's by now and is left alone."""
+        """Return whether it has ended; after that, its pid may belong to another process and is left alone."""
         if self.status is None:
             self.status = processes.has_ended(self.pid)
         return self.status is not None
 
     def end(self):
-        """Ends the process, and waits until it is gone."""
+        """End the process, and wait until it is gone."""
         until = time.monotonic() + processes.KILLED_S
         while not self._has_ended() and time.monotonic() < until:
             processes.kill(self.pid)
             time.sleep(processes.POLL_S)
         if self.status is None:
-            # The kernel does not let it go; it is a stray from now on.
+            # The kernel does not end it, so it is a stray from now on.
             self.status = signal.SIGKILL
 
     def finish(self):
-        """Hands the prints of the ended process to the worker's log; returns their tail."""
+        """Write the output of the ended process to the worker's log, and return its tail."""
         os.close(self.orders)
         os.close(self.answers)
         printed = self.prints.close()
@@ -190,7 +190,7 @@ class Child:
 
 
 def _pipe(made):
-    """The ends of a pipe, which `made` closes if it is not emptied."""
+    """Return the ends of a pipe, which `made` closes if it is not emptied."""
     ends = os.pipe()
     for end in ends:
         made.callback(os.close, end)
@@ -198,8 +198,10 @@ def _pipe(made):
 
 
 class Inline:
-    """A replicate in the worker's own process, for those who distrust forks; its prints are in the log already, and its
-    deadline is the host's to keep."""
+    """A replicate in the worker's own process, for users who distrust forks.
+
+    Its output is in the log already, and the host watches its deadline.
+    """
 
     pid = None
     descriptors = ()
@@ -218,10 +220,10 @@ class Inline:
 
 
 def _run_child(main, orders, answers, prints, begin):
-    """The forked process from its first line to its last; it never returns to the worker's code."""
+    """Run the forked process from start to end; this never returns to the worker's code."""
     status = 1
     try:
-        # A workload may be looked into by its user's own tools, and leave a core file.
+        # The user's own tools may look into a workload, which may also leave a core file.
         processes.set_dumpable(True)
         begin()
         null = os.open(os.devnull, os.O_RDONLY)
@@ -241,7 +243,7 @@ def _run_child(main, orders, answers, prints, begin):
 
 
 def leave(status):
-    """Ends this process at once: to take TensorFlow apart would take half a second, and all that counts is written."""
+    """End this process at once; TensorFlow's shutdown would take half a second, and all that counts is written."""
     for stream in (sys.stdout, sys.stderr):
         # A workload may have closed them.
         with contextlib.suppress(Exception):
@@ -250,7 +252,7 @@ def leave(status):
 
 
 def print_to_log(data):
-    """Writes to the log; a disk that is full costs lines of it and not the worker."""
+    """Write to the log; a full disk costs lines of the log, but does not end the worker."""
     with contextlib.suppress(OSError):
         _write_all(2, data)
 

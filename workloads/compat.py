@@ -17,7 +17,7 @@ GRAPH = "graph"
 
 KERAS_3_GRAPH = "Keras 3 has no graph mode: its loops iterate over datasets in Python, which only eager execution can."
 
-# The series of standalone keras that are a separate implementation.
+# These series of standalone keras are a separate implementation.
 STANDALONE = ("2.0.", "2.1.", "2.2.", "2.3.")
 
 _seed = None
@@ -39,7 +39,7 @@ def version(tf):
 
 
 def describe(tf, device="cpu"):
-    """Plain facts about this TensorFlow on a device, for the record."""
+    """Return plain facts about this TensorFlow on a device, for the record."""
     return {
         "tensorflow": tf.__version__,
         "tensorflow_git": tf.version.GIT_VERSION,
@@ -54,7 +54,7 @@ def describe(tf, device="cpu"):
 
 
 def _uses_onednn():
-    """Whether operations are oneDNN's where it has them, or None where TensorFlow does not tell."""
+    """Return whether oneDNN computes the operations that it has, or None if TensorFlow does not say."""
     try:
         try:
             from tensorflow.python.util import _pywrap_util_port as port
@@ -66,7 +66,7 @@ def _uses_onednn():
 
 
 def _uses_tf32(tf):
-    """Whether a GPU may multiply float32 with fewer digits, or None before that existed."""
+    """Return whether a GPU may multiply float32 with fewer digits, or None if this version has no such switch."""
     try:
         return bool(tf.config.experimental.tensor_float_32_execution_enabled())
     except AttributeError:
@@ -74,7 +74,7 @@ def _uses_tf32(tf):
 
 
 def _keras_xla(tf):
-    """What Keras compiles with XLA by default, where TensorFlow has a GPU."""
+    """Return what Keras compiles with XLA by default if TensorFlow has a GPU."""
     if keras_is_3(tf):
         return "fit and predict"
     return "optimizers" if version(tf) >= (2, 11) else "off"
@@ -87,13 +87,13 @@ def keras_is_3(tf):
 
 
 def _tf_keras_version(tf):
-    # From 2.6 on tf.keras is a separate package, which does not always export its version.
+    # tf.keras is a separate package from 2.6 on, and does not always export its version.
     package = "keras" if version(tf) < (2, 16) or keras_is_3(tf) else "tf_keras"
     return getattr(tf.keras, "__version__", None) or _installed(package)
 
 
 def _installed(distribution):
-    """The version that is installed, without importing the package (standalone keras makes files when imported)."""
+    """Return the installed version, without importing the package: standalone keras makes files when imported."""
     try:
         from importlib.metadata import PackageNotFoundError, version as installed  # novm
     except ImportError:  # Python 3.6 and 3.7
@@ -134,13 +134,13 @@ def use_mode(tf, mode):
             tf.compat.v1.enable_eager_execution()
     elif mode == GRAPH:
         tf.compat.v1.disable_eager_execution()
-    if _seed is not None:  # the seed of one mode is unknown to the other
+    if _seed is not None:  # The seed of one mode is unknown to the other.
         seed(tf, _seed)
 
 
 def _forget_context(tf):
-    # In 1.13 the mere question whether execution is eager, which TensorFlow asks itself too, makes a context, and with
-    # one eager execution cannot be enabled any more. Nothing has used it yet.
+    # TensorFlow 1.13 makes a context when anything, also TensorFlow itself, asks whether execution is eager. A context
+    # prevents enabling eager execution, so this one, which nothing has used yet, is dropped.
     from tensorflow.python.eager import context
 
     if version(tf) < (1, 14) and not tf.executing_eagerly():
@@ -237,8 +237,8 @@ def adam(keras, learning_rate, mode):
     return adam_class(lr=learning_rate)  # standalone keras before 2.3
 
 
-# A rate of Dropout that costs what every rate costs and drops next to nothing: what it drops is drawn in another way in
-# each version, and losses could not be compared. (Keras leaves a layer with the rate 0 out.)
+# Dropout at this rate costs as much as at any other, but drops next to nothing. Versions draw what to drop in different
+# ways, so losses could not be compared otherwise. Keras leaves out a layer with the rate 0.
 KEEP_ALL = 1e-9
 
 
@@ -335,7 +335,7 @@ def run_functions_eagerly(tf, eagerly):
 
 
 class Traces:
-    """How many Python functions this process has traced into a graph; `count` grows as they are."""
+    """The number of Python functions that this process has traced into a graph; `count` grows with each of them."""
 
     def __init__(self):
         self.count = 0
@@ -344,8 +344,8 @@ class Traces:
 def count_traces(tf):
     """Start counting traces.
 
-    A trace inside another is part of the outer one, and a branch or a loop body is part of the graph it is in,
-    which in graph mode is none that was traced.
+    A trace inside another is part of the outer one. A branch or a loop body is part of the graph it is in, which in
+    graph mode was not traced.
     """
     from tensorflow.python.framework import func_graph
 
@@ -371,9 +371,9 @@ def count_traces(tf):
 
 
 def gpus(tf):
-    """Name and compute capability of the GPUs that TensorFlow sees, each "" where it does not tell.
+    """Return the name and compute capability of each GPU that TensorFlow sees, each "" if it does not say.
 
-    Touches the devices: only for a process that will not fork.
+    This touches the devices, so it is only for a process that will not fork.
     """
     if version(tf) >= (1, 14):
         found = tf.config.experimental.list_physical_devices("GPU")
@@ -405,16 +405,16 @@ def _told(details):
 
 
 def _described(text):
-    """TensorFlow's own sentence: "device: 0, name: Tesla T4, pci bus id: 0000:00:04.0, compute capability: 7.5"."""
+    """Parse a sentence such as "device: 0, name: Tesla T4, pci bus id: 0000:00:04.0, compute capability: 7.5"."""
     parts = dict(part.split(": ", 1) for part in text.split(", ") if ": " in part)
     return {"name": parts.get("name", ""), "capability": parts.get("compute capability", "")}
 
 
 def grow_memory(tf):
-    """Take GPU memory as it is needed; harmless without a GPU.
+    """Let TensorFlow take GPU memory as it is needed; this is harmless without a GPU.
 
-    TensorFlow reads these variables when it makes its devices, whatever the version and mode, where a session
-    config would have to be handed to every session.
+    TensorFlow reads these variables when it makes its devices, whatever the version and mode; a session config would
+    have to be passed to every session.
     """
     os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
 
@@ -430,7 +430,7 @@ def set_threads(tf, inter, intra):
 
 
 def threads(tf):
-    """Inter-op and intra-op threads as TensorFlow states them: 0 where it chooses, nothing before 1.14."""
+    """Return the inter-op and intra-op threads as TensorFlow has them: 0 where it chooses, nothing before 1.14."""
     if version(tf) < (1, 14):
         return []
     threading = tf.config.threading

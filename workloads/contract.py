@@ -1,21 +1,21 @@
 """The contract between the host and the worker inside a version's environment; stdlib only, Python 3.6 syntax.
 
-One JSON object a line goes each way. The host sends commands and waits for one event after each:
+Each line is one JSON object. The host sends commands, and waits for one event after each:
 
     hello -> ready | failed      the worker imports TensorFlow and opens its Arrow stream
-    probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork so that the worker stays clean; if there is
+    probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork to keep the worker clean; if there are
                                          none, also what the driver says and which libraries are absent
-    open  -> opened | refused | died     a fork of the worker; or, where `hello` forbade forks, the worker itself, once;
-                                         with the `words` of a program each call runs it, and without them is a workload;
-                                         `once` makes its first call and no other, and is closed without a burst
+    open  -> opened | refused | died     a fork of the worker or, if `hello` forbade forks, the worker itself, once;
+                                         with the `words` of a program, each call runs that program and no workload;
+                                         with `once`, only the first call is made, and it is closed without a burst
     burst -> measured | died     `calls` timed calls of the replicate's step, and more until `least_s` have passed
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
-    profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends; no row comes of it. Of 0
-                                         calls it makes one, and tells what each layer of Keras returned
+    profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends, without rows. For 0
+                                         calls it makes one, and reports what each layer of Keras returned
     quit  -> bye
 
-A line that is no known command is answered by `error`, and the worker lives on. `refused`, `died` and
-`profiled` end the replicate.
+The worker answers a line that is not a known command by `error`, and continues. `refused`, `died` and `profiled` end
+the replicate.
 """
 import hashlib
 import json
@@ -23,21 +23,21 @@ from typing import Any, Dict, NamedTuple
 
 PROTOCOL = 1
 
-# The longest line that either side reads, and the longest with a profile or with a replicate's rows, in bytes.
+# Neither side reads a longer line, in bytes; the second limit is for profiles and for the rows of a replicate.
 LONGEST_LINE, LONGEST_LARGE_LINE = 2 ** 20, 2 ** 26
-# The largest file that a worker may write: some twenty million calls, which the host's memory has to hold.
+# A worker's file may hold some twenty million calls and no more, because it has to fit into the host's memory.
 LARGEST_FILE = 2 * 2 ** 30
 
-# The variable that says, as JSON and by workload, where the packages are that a workload requires in addition; the folder
-# of data in the copy of a workload folder; and the folder of packages of the worker's, next to its own.
+# The first is a variable that holds, as JSON, the folder of additional packages of each workload. The second is the
+# folder of data in the copy of a workload folder, and the third the folder of the worker's packages, next to its own.
 LAYERS, DATA, LIBRARY = "WORKLOAD_LAYERS", "tfcompare_data", "library"
-# What a measured program finds in its variables: the file for the times of its steps, and the folder of its packages.
+# A measured program gets these variables: the file for the times of its steps, and the folder of its packages.
 STEPS, PACKAGES = "TFCOMPARE_STEPS", "TFCOMPARE_PACKAGES"
 
 # Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
 PILOT_ROUND = 0
 PHASES = ("build", "first", "second", "warmup", "burst")
-# How a replicate dies that does not have the GPUs that it must have.
+# A replicate dies in this way if it lacks the GPUs that it must have.
 GPU_LOST = "gpu lost"
 
 
@@ -65,7 +65,7 @@ FIELDS = (
     Field("wall_ns", "int64", False, "wall time of the call, result on the host"),
     Field("cpu_ns", "int64", False, "CPU time of the call: of all threads, and of processes that it waited for"),
     Field("steps", "int32", False, "training or inference steps inside the call"),
-    # What is known of the whole replicate stands once, on its build row.
+    # Facts about the whole replicate are stored once, in its build row.
     Field("import_ns", "int64", True, "import of TensorFlow in the worker"),
     Field("resident_kb", "int64", True, "largest resident set of the replicate"),
     Field("minor_faults", "int64", True, "page faults without I/O over the bursts"),
@@ -78,13 +78,13 @@ FIELDS = (
     Field("calls", "int32", True, "calls of the step, also those that were not timed"),
     Field("untimed_ns", "int64", True, "time of the calls before bursts, which are not timed one by one"),
     Field("items", "int32", True, "examples that a step handles, if the workload says so"),
-    # Of a program that calls Keras' fit.
+    # Only a program that calls Keras' fit has these.
     Field("first_step_ns", "int64", True, "from the call of fit to the end of its first step"),
     Field("step_ns", "int64", True, "mean of the later steps of its epochs"),
     Field("losses", "label", True, "loss of each epoch, as JSON"),
     Field("device", "label", True, "names and UUIDs of the GPUs it had, none on a CPU"),
     Field("gpu_memory_kb", "int64", True, "most memory of the GPU that TensorFlow had in use"),
-    # After equally many calls in every arm, however many it makes afterwards.
+    # These are read after the same number of calls in every arm, however many follow.
     Field("memory_kb", "int64", True, "most memory without pages of files, up to the end of the fifth call"),
     Field("growth_bytes", "int64", True, "by how much a call lets the resident set grow, a median of slopes"),
     Field("growth_calls", "int32", True, "calls between the first and the last reading of that"),
@@ -174,7 +174,7 @@ FINGERPRINT_KEY = b"tfcompare.contract"
 
 
 def arrow_schema(pa: Any) -> Any:
-    """The schema of a result stream, built with the pyarrow of whichever side asks."""
+    """Return the schema of a result stream, built with the pyarrow of the side that asks."""
     types = {"label": pa.dictionary(pa.int32(), pa.utf8()), "int32": pa.int32(), "int64": pa.int64()}
     fields = [pa.field(field.name, types[field.type], nullable=field.nullable) for field in FIELDS]
     return pa.schema(fields, metadata={FINGERPRINT_KEY: FINGERPRINT.encode("ascii")})
@@ -185,7 +185,7 @@ def encode(message: Dict[str, Any]) -> str:
 
 
 def decode(line: str, kinds: Dict[str, Dict[str, type]]) -> Dict[str, Any]:
-    """The message in `line`, checked against COMMANDS or EVENTS; its kind stands under "kind"."""
+    """Return the message in `line`, checked against COMMANDS or EVENTS; its kind is under "kind"."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError, MemoryError):

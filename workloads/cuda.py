@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 LIBRARY = "libcuda.so.1"
-# The TensorFlow in a new process says which libraries it lacks: as a warning in older versions, and for its own developers
-# in newer ones.
+# These make TensorFlow in a new process name the libraries that it lacks, which newer versions do only for their own
+# developers.
 WORDY = {"TF_CPP_MIN_LOG_LEVEL": "0", "TF_CPP_VMODULE": "dso_loader=1,cuda_dso_loader=1"}
 ABSENT = re.compile(r"Could not load dynamic library '([\w.+-]{1,80})'")
 MOST_ABSENT, MOST_DEVICES, LONGEST_NAME = 20, 64, 256
@@ -17,7 +17,7 @@ SILENT = {"library": "", "code": 0, "driver": 0, "devices": []}
 
 
 def ask():
-    """The answers of the driver: `library` says why it was not loaded, and `code` is what its start returned."""
+    """Return the answers of the driver: `library` says why it was not loaded, and `code` is what its start returned."""
     answer = dict(SILENT)
     try:
         cuda = ctypes.CDLL(LIBRARY)
@@ -33,7 +33,7 @@ def ask():
 
 
 def describe(found):
-    """GPUs as one text, e.g. `NVIDIA H100 GPU-4d6a...`; None if there are none."""
+    """Return GPUs as one text, e.g. `NVIDIA H100 GPU-4d6a...`, or None if there are none."""
     return "; ".join(" ".join(filter(None, (gpu["name"], gpu["uuid"]))) for gpu in found) or None
 
 
@@ -46,7 +46,7 @@ def _device(cuda, index):
 
 
 def _uuid(cuda, device):
-    """As nvidia-smi writes it. The second function, of newer drivers, gives a slice's own and not that of its GPU."""
+    """Return the UUID as nvidia-smi writes it; only the second function, of newer drivers, gives that of a slice."""
     found = []
     for function in ("cuDeviceGetUuid", "cuDeviceGetUuid_v2"):
         raw = ctypes.create_string_buffer(16)
@@ -58,8 +58,8 @@ def _uuid(cuda, device):
     return "-".join((kind, digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def ask_anew(with_tensorflow=False, timeout_s=LEAST_S):
-    """The answers of the driver in a new process, with what it and, if it is to be tried, TensorFlow print."""
+def ask_in_new_process(with_tensorflow=False, timeout_s=LEAST_S):
+    """Return the answers of the driver in a new process, and what this and, if it is tried, TensorFlow print."""
     command = [sys.executable, "-I", os.path.abspath(__file__)] + ["tensorflow"] * with_tensorflow
     try:
         done = subprocess.run(
@@ -73,8 +73,8 @@ def ask_anew(with_tensorflow=False, timeout_s=LEAST_S):
 
 
 def explain(timeout_s):
-    """Why TensorFlow sees no GPU: what the driver says in a new process, and which libraries TensorFlow does not find."""
-    answer, told = ask_anew(with_tensorflow=True, timeout_s=max(LEAST_S, timeout_s / 2))
+    """Return why TensorFlow sees no GPU: what the driver says in a new process, and which libraries are missing."""
+    answer, told = ask_in_new_process(with_tensorflow=True, timeout_s=max(LEAST_S, timeout_s / 2))
     absent = list(dict.fromkeys(ABSENT.findall(told)))[:MOST_ABSENT]
     return {"library": answer["library"], "code": answer["code"], "driver": answer["driver"], "absent": absent}
 

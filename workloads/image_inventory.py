@@ -1,8 +1,8 @@
 """What is installed in an environment, and whether its files are still those that were installed.
 
-Run by path (`python .../workloads/image_inventory.py`) inside a version's image; prints one JSON object. Standard
-library only, and no import of a package in this process: one that is missing or broken is a finding, and must not end
-the search for others.
+It is run by path (`python .../workloads/image_inventory.py`) inside a version's image, and prints one JSON object. It
+uses only the standard library and imports no package in this process, because a missing or broken package is a finding
+that must not end the search for others.
 """
 import base64
 import csv
@@ -16,26 +16,26 @@ import subprocess
 import sys
 import sysconfig
 
-# Of ten thousand files that differ the first few tell why.
+# The first few of ten thousand files that differ are enough to see why.
 MOST_NAMED = 20
 CHUNK_BYTES = 1 << 20
-# What runs when a package is imported, or by itself; the rest may be written by the users of a package.
+# These files run when a package is imported, or by themselves; users of a package may write other files there.
 CODE = (".py", ".so", ".pth")
 IMPORT = "--import"
 
 
 def folders():
-    """Where packages are installed, each once: one may be a link to the other."""
+    """Return the folders of packages, each once, because one may be a link to the other."""
     return sorted({os.path.realpath(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")})
 
 
 def normal(name):
-    """A distribution's name as indexes compare it."""
+    """Return a distribution's name as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def distributions(folder):
-    """(name, version, RECORD's path or None) of everything that is installed in a folder."""
+    """Yield (name, version, path of RECORD or None) for everything that is installed in a folder."""
     for entry in sorted(os.listdir(folder)):
         stem, kind = os.path.splitext(entry)
         if kind not in (".dist-info", ".egg-info"):
@@ -60,7 +60,7 @@ def _headers(paths):
 
 
 def claims(folder, record):
-    """(path, sha256 or None) of every file that a RECORD names."""
+    """Yield (path, sha256 or None) for every file that a RECORD names."""
     with open(record, encoding="utf-8", errors="replace", newline="") as rows:
         for row in csv.reader(rows):
             if row:
@@ -79,7 +79,7 @@ def _place(folder, name):
 
 
 def digest_of(path):
-    """As RECORD writes it."""
+    """Return the digest of a file as RECORD has it."""
     found = hashlib.sha256()
     with open(path, "rb") as content:
         for chunk in iter(lambda: content.read(CHUNK_BYTES), b""):
@@ -88,11 +88,11 @@ def digest_of(path):
 
 
 def check(folder, records):
-    """What became of the files that the RECORDs of a folder name."""
+    """Compare the files of a folder with its RECORDs, and return the differences."""
     wanted = {}
     for record in records:
         for path, digest in claims(folder, record):
-            # Several distributions may bring one file: the last that was installed has written it.
+            # Several distributions may contain the same file, which is that of the one installed last.
             wanted.setdefault(path, set()).add(digest)
     missing, changed, checked = [], [], 0
     for path, digests in sorted(wanted.items()):
@@ -127,7 +127,7 @@ def _named(paths, folder):
 
 
 def inventory(places):
-    """Everything that can be learned about an environment without importing any of it."""
+    """Return everything that can be learned about an environment without importing any of it."""
     found = {"python": platform.python_version(), "distributions": {}, "unrecorded": [], "files": []}
     for folder in places:
         records = []
@@ -142,7 +142,7 @@ def inventory(places):
 
 
 def imported():
-    """What the packages say of themselves. What has no answer is left out."""
+    """Import the packages, and return what they report about themselves, as far as they do."""
     import numpy
     import tensorflow as tf
 
@@ -159,30 +159,30 @@ def _cuda_version(tf):
     except AttributeError:
         pass
     try:
-        # Before 2.3.
+        # TensorFlow before 2.3 has it here.
         from tensorflow.python.platform import build_info
 
         return getattr(build_info, "cuda_version_number", None)
     except ImportError:
-        # A TensorFlow that was built in another way.
+        # This TensorFlow was built in another way.
         return None
 
 
 def _leave_own_folder():
-    """This file's folder is no place to import from: it has a profile.py, and so has the standard library."""
+    """Remove this file's folder from the path, because its profile.py would hide that of the standard library."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
 
 
 def _answer_channel():
-    """TensorFlow prints on stdout too: the answer has the original to itself, the rest goes to stderr."""
+    """Return the original stdout for the answer alone; whatever TensorFlow prints goes to stderr."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return answers
 
 
 def _ask_import():
-    """A separate process: TensorFlow on a processor that it was not built for ends the one that imports it."""
+    """Start the import in a separate process, which TensorFlow ends on a processor that it was not built for."""
     return subprocess.Popen(
         [sys.executable, os.path.abspath(__file__), IMPORT],
         stdout=subprocess.PIPE,
@@ -208,7 +208,7 @@ def main(argv):
         except Exception as error:
             found = {"error": f"{type(error).__name__}: {error}"}
     else:
-        # Both take their time: files are read while TensorFlow is imported.
+        # Both are slow, so files are read while TensorFlow is imported.
         importing = _ask_import()
         found = inventory(folders())
         found["imported"] = _hear_import(importing)

@@ -1,6 +1,6 @@
-"""Starts one program and tells what it took: `launch.py DESCRIPTOR WORD...`.
+"""Start one program and report what it took: `launch.py DESCRIPTOR WORD...`.
 
-It is a separate process, and a small one: the largest memory of a child begins with that of the process that started it,
+This is a small separate process, because the peak memory of a child begins with that of the process that started it,
 which would be a worker with TensorFlow in it.
 """
 import json
@@ -11,7 +11,7 @@ import time
 
 
 def launch(words):
-    """What a program took, and its exit code, which is negative if a signal ended it."""
+    """Run a program; return what it took, and its exit code, which is negative if a signal ended it."""
     begun = time.perf_counter()
     try:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL)

@@ -12,7 +12,7 @@ MOST_LAYERS, NAME_LIMIT = 200, 60
 
 
 def record(tf, call):
-    """Calls `call`, and returns what every layer that it used was called and returned, in the order in which they ended."""
+    """Run `call`, and return the name and the result of every layer that it used, in the order in which they ended."""
     told = []
     with contextlib.ExitStack() as undone:
         _run_eagerly(tf, undone)
@@ -25,7 +25,7 @@ def record(tf, call):
 
 
 def _run_eagerly(tf, undone):
-    """Runs what is decorated with tf.function as Python, as far as this TensorFlow can."""
+    """Make every tf.function run as Python, if this TensorFlow can do that."""
     config = getattr(tf, "config", None)
     for name in ("run_functions_eagerly", "experimental_run_functions_eagerly"):
         switch = getattr(config, name, None)
@@ -36,7 +36,7 @@ def _run_eagerly(tf, undone):
 
 
 def _layer_classes(tf):
-    """The base of TensorFlow's layers and, if it is another one, that of another Keras that was imported."""
+    """Return the base class of TensorFlow's layers and, if it differs, that of a Keras that was imported."""
     modules = [getattr(tf, "keras", None), sys.modules.get("keras")]
     found = [getattr(getattr(module, "layers", None), "Layer", None) for module in modules]
     return list({id(each): each for each in found if each is not None}.values())
@@ -64,5 +64,5 @@ def _sketch(read):
     try:
         return sketches.sketch(values.to_host(read()))
     except Exception:
-        # A symbol has no value, and whatever else a layer returns must not end the call.
+        # A symbol has no value, and nothing that a layer returns may end the call.
         return None

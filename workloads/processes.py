@@ -1,8 +1,8 @@
 """The processes of a worker: one that watches over it, and the end of everything that workloads have started.
 
 `guard` forks. The parent imports nothing else, and stays to end what the worker leaves behind, however the worker ends.
-Parent, worker and each replicate adopt orphans below them, also those that have left their session, so a process that
-a workload has started stays below the process that has to end it.
+Parent, worker and each replicate adopt orphans below them, also those that have left their session, so that a
+process of a workload always stays below the process that has to end it.
 """
 import contextlib
 import mmap
@@ -14,17 +14,17 @@ import struct
 import time
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
-# How long a killed process may take to be gone, and a stopped one to stop; the kernel may still be writing for it.
+# A killed process may take this long to be gone, and a stopped one to stop; the kernel may still be writing for it.
 KILLED_S, STOPPED_S, POLL_S = 5.0, 2.0, 0.001
-# The states of a process that starts no other: stopped, traced, a zombie, dead.
+# A process in one of these states starts no other: stopped, traced, a zombie, dead.
 QUIET = "TtZXx"
-# How long replicates may take to die with their worker.
+# Replicates may take this long to die with their worker.
 DYING_S = 0.2
-# What the kernel did not let go in that time is not waited for again.
+# Processes that the kernel did not end in time are not waited for again.
 STUCK = set()
-# How long a worker may take to leave in order after its host has ended.
-LEAVE_S = 30.0
-# As many descriptors as thousands of open replicates need; the hard limit may be a thousand million.
+# A worker may take this long to end in order after its host has ended.
+EXIT_S = 30.0
+# Thousands of open replicates need this many descriptors; the hard limit may be a billion.
 MOST_DESCRIPTORS = 65536
 # The host looks for this line at the end of a worker's log.
 LEFT = "tfcompare: workloads left processes running, which were ended: {}\n"
@@ -37,24 +37,24 @@ def _prctl(option, value):
 
 
 def adopt_orphans():
-    """Lets orphans below this process become its children, as far as the kernel allows."""
+    """Make orphans below this process its children, as far as the kernel allows."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with(parent):
-    """Ends this process, a child of `parent`, when its parent ends."""
+    """Make this process, a child of `parent`, end with its parent."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(128 + signal.SIGKILL)
 
 
 def set_dumpable(dumpable):
-    """Says whether other processes of this user may look into this one, e.g. open its pipes below /proc/PID/fd."""
+    """Set whether other processes of this user may look into this one, e.g. open its pipes below /proc/PID/fd."""
     _prctl(PR_SET_DUMPABLE, int(dumpable))
 
 
 def children(pid="self"):
-    """The processes whose parent is this one, or another; none where the kernel does not list them."""
+    """Return the children of this process, or of another; none if the kernel does not list them."""
     pids = set()
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -64,7 +64,7 @@ def children(pid="self"):
 
 
 def below(pids):
-    """These processes and all that they have started."""
+    """Return these processes and all that they have started."""
     found, waiting = set(), list(pids)
     while waiting:
         pid = waiting.pop()
@@ -75,9 +75,9 @@ def below(pids):
 
 
 def state(pid):
-    """The letter that the kernel has for the state of a process; that of a dead one if it is gone."""
+    """Return the kernel's letter for the state of a process; that of a dead one if it is gone."""
     try:
-        # In bytes: a name is whatever its process likes.
+        # The file is read as bytes, because a process may have any name.
         with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b")")[2].split()[0].decode("ascii")
     except (OSError, IndexError):
@@ -85,7 +85,7 @@ def state(pid):
 
 
 def has_ended(pid):
-    """The status of a child that has ended, which is then forgotten by the kernel, or None."""
+    """Return the status of a child that has ended, which the kernel then forgets, or None."""
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -94,15 +94,15 @@ def has_ended(pid):
 
 
 def kill(pid, number=signal.SIGKILL):
-    # One that has taken another user is out of reach.
+    # A process that has changed its user is out of reach.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
 def stop(pids):
-    """Stops these processes, which have not ended, and all below them; returns those that are to be killed.
+    """Stop these processes, which have not ended, and all below them; return those that are to be killed.
 
-    One that is stopped starts no other, and keeps its place where their number is limited.
+    A stopped process starts no other, and still counts where the number of processes is limited.
     """
     seen, until = set(), 0.0
     while True:
@@ -112,7 +112,7 @@ def stop(pids):
             seen.update(running)
             until = time.monotonic() + STOPPED_S
         if not running or time.monotonic() >= until:
-            # The kernel calls a process a zombie whose other threads still run.
+            # The kernel also calls a process a zombie if its other threads still run.
             return {pid for pid, letter in found.items() if letter not in "ZXx" or pid in pids}
         for pid in running:
             kill(pid, signal.SIGSTOP)
@@ -120,10 +120,10 @@ def stop(pids):
 
 
 def end_children(kept=frozenset(), dying_s=0.0):
-    """Ends all children but those kept, what is below them, and what becomes a child of this process by that.
+    """End all children but those kept, all processes below them, and those that become children of this one by that.
 
-    All are stopped before the first is killed: of processes that start others without end, each that is killed alone
-    would be replaced at once. Returns how many of them still ran after `dying_s`.
+    All are stopped before the first is killed, because a process that is killed alone could be replaced at once by
+    others that keep starting processes. Return how many of them still ran after `dying_s`.
     """
     killed = set()
     kills_at = time.monotonic() + dying_s
@@ -147,7 +147,7 @@ def end_children(kept=frozenset(), dying_s=0.0):
 
 
 class Wakeup:
-    """A descriptor that can be read once one of these signals has come.
+    """A descriptor that can be read once one of these signals has arrived.
 
     Pythons before 3.9 cannot wait for a process and a pipe at once, and old kernels have no descriptors of processes.
     """
@@ -158,7 +158,7 @@ class Wakeup:
             os.set_blocking(end, False)
         self._before = {number: signal.signal(number, lambda number, frame: None) for number in numbers}
         for number in numbers:
-            # A system call of TensorFlow's is not interrupted.
+            # The signals must not interrupt system calls of TensorFlow.
             signal.siginterrupt(number, False)
         signal.set_wakeup_fd(self._writing)
 
@@ -168,7 +168,7 @@ class Wakeup:
                 pass
 
     def close(self):
-        """Undoes it, in a fork as well: a signal there is of no interest here."""
+        """Undo everything; a fork does this as well, because its signals are of no interest here."""
         signal.set_wakeup_fd(-1)
         for number, before in self._before.items():
             signal.signal(number, before)
@@ -177,9 +177,9 @@ class Wakeup:
 
 
 def wait(reading, hanging, seconds):
-    """Waits until one of `reading` can be read, or until `hanging`, an end of a pipe or None, has no writer.
+    """Wait until one of `reading` can be read, or until `hanging`, an end of a pipe or None, has no writer.
 
-    Returns those for which it is so.
+    Return those for which this is true.
     """
     poll = select.poll()
     for fd in reading:
@@ -204,7 +204,7 @@ class Count:
 
 
 def raise_descriptors():
-    """Raises the limit of open descriptors as far as is allowed; returns the limit before."""
+    """Raise the limit of open descriptors as far as allowed, and return the limit before."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     hard = MOST_DESCRIPTORS if before[1] == resource.RLIM_INFINITY else min(before[1], MOST_DESCRIPTORS)
     with contextlib.suppress(ValueError, OSError):
@@ -213,10 +213,10 @@ def raise_descriptors():
 
 
 def guard():
-    """Forks, and returns in the worker with the count of processes that were ended; the parent never returns."""
+    """Fork, and return in the worker with the count of processes that were ended; the parent never returns."""
     adopt_orphans()
-    # What the host sets for this process once it has been started, such as its CPUs, counts for the worker as well: it
-    # is forked when the host speaks.
+    # The worker is forked only when the host speaks, so that it inherits what the host sets for this process before,
+    # such as its CPUs.
     select.select([0], [], [])
     left, parent = Count(), os.getpid()
     wakeup = Wakeup(signal.SIGCHLD, signal.SIGTERM)
@@ -228,7 +228,7 @@ def guard():
         die_with(parent)
         adopt_orphans()
         return left
-    # A replicate has the same user, and the pipe from the host is not for it.
+    # A replicate has the same user, but must not reach the pipe from the host.
     set_dumpable(False)
     os.close(1)
     status = _watch(worker, wakeup, terminated)
@@ -240,7 +240,7 @@ def guard():
 
 
 def _watch(worker, wakeup, terminated):
-    """Waits for the worker's end and returns its status; ends it if the host asks for that, or has ended itself."""
+    """Wait for the worker's end and return its status; end it if the host asks for that, or has ended itself."""
     leaves_until = float("inf")
     while True:
         status = has_ended(worker)
@@ -251,7 +251,7 @@ def _watch(worker, wakeup, terminated):
             return os.waitpid(worker, 0)[1]
         if leaves_until == float("inf"):
             if 0 in wait([wakeup.fd], 0, 3600.0):
-                leaves_until = time.monotonic() + LEAVE_S
+                leaves_until = time.monotonic() + EXIT_S
         else:
             select.select([wakeup.fd], [], [], max(0.0, leaves_until - time.monotonic()) + POLL_S)
         wakeup.drain()

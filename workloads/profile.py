@@ -15,21 +15,21 @@ import types
 from workloads import layers, values
 from workloads.replicate import Replicate, count_of
 
-# How many calls at most are made besides the profiled ones, and how long they may take together.
+# Calls without a profiler, and those under the tracer, are limited in number and in total time.
 PLAIN_CALLS, PLAIN_NS = 10, 2 * 10 ** 9
 TRACED_CALLS, TRACED_NS = 5, 5 * 10 ** 9
-# The bounds of the call tree while it grows, and the share of all time below which a branch is folded into its caller.
+# The call tree is bounded while it grows, and branches below a share of all time are folded into their callers.
 DEEPEST = 200
 MOST_NODES = 200000
 FOLD_BELOW = 0.001
 
 GENERATED, NAMELESS = "<generated>", "<nameless>"
-# What switches cProfile off, as cProfile sees it.
+# cProfile sees its own switch-off as this function.
 SWITCH = ("", 0, "Profiler.disable")
 
 
 class ProfiledReplicate(Replicate):
-    """Its first answer is its last: it builds, calls, and tells where the time went."""
+    """A replicate with one answer: it builds, makes its calls, and reports where the time went."""
 
     def begin(self):
         return self._guarded(self._profile if self.order["calls"] else self._tell_layers)
@@ -49,19 +49,19 @@ class ProfiledReplicate(Replicate):
             start.disable()
         steps = count_of(step, "steps")
         self.stage = "a call"
-        # The first two calls trace, compile and allocate: what they do is building, and is kept apart.
+        # The first two calls trace, compile and allocate, so they are kept apart, together with the build.
         for _ in range(2):
             _timed(step, start)
         plain, walls = [], []
         while len(walls) < self.order["calls"]:
-            # In turn, so that whatever disturbs the machine disturbs both.
+            # Both kinds of calls alternate, so that whatever disturbs the machine disturbs both.
             if len(plain) < PLAIN_CALLS and sum(plain) < PLAIN_NS:
                 plain.append(_timed(step))
             walls.append(_timed(step, later))
         spent = spent_by_cprofile(later)
         whole = any(code is _outermost.__code__ and calls == len(walls) for code, calls, _, _ in spent)
         if not whole:
-            # In some Pythons 3.12 and 3.13 cProfile loses track at C functions that are bound as methods.
+            # cProfile of some Pythons 3.12 and 3.13 loses track at C functions that are bound as methods.
             counting = Tree()
             walls = [_timed(step, counting) for _ in walls]
             spent = counting.spent()
@@ -84,7 +84,7 @@ class ProfiledReplicate(Replicate):
 
 
 def _timed(step, profiler=None):
-    """The wall time of one call, in nanoseconds."""
+    """Return the wall time of one call, in nanoseconds."""
     begun = time.perf_counter()
     if profiler is None:
         _outermost(step)
@@ -98,23 +98,23 @@ def _timed(step, profiler=None):
 
 
 def _outermost(step):
-    """One call, its result pulled to the host as in every replicate. It is left out of profiles."""
+    """Make one call, and copy its result to the host as every replicate does. Profiles leave this function out."""
     return values.to_host(step())
 
 
 class Places:
-    """Where a function is, without a folder of this machine: relative to what Python imports from."""
+    """The places of functions, relative to the folders that Python imports from."""
 
     def __init__(self, folders):
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         roots = set(map(os.path.abspath, [package] + list(folders) + [entry for entry in sys.path if entry]))
-        # The innermost first.
+        # The innermost folder comes first.
         self.roots = [os.path.join(root, "") for root in sorted(roots, key=len, reverse=True)]
         self.scratch = os.path.join(tempfile.gettempdir(), "")
         self.names = _qualified_names()
 
     def of(self, code):
-        """(file, line, name) of a code object; of a function written in C, only its name, as the profilers give it."""
+        """Return (file, line, name) of a code object; a function written in C has only the name from the profiler."""
         if isinstance(code, str):
             return "", 0, c_name(code)
         name = getattr(code, "co_qualname", None) or self.names.get(id(code), code.co_name)
@@ -131,7 +131,7 @@ class Places:
 
 
 def _qualified_names():
-    """`Model.predict` by its code's id, of all functions there are: a code object knows it from Python 3.11 on only."""
+    """Return names such as `Model.predict` by the ids of code objects, which know them only from Python 3.11 on."""
     names = {}
     for function in gc.get_objects():
         if type(function) is types.FunctionType:
@@ -150,32 +150,34 @@ def _name_all(code, name, names):
 
 
 def c_name(text):
-    """`list.append` of "<method 'append' of 'list' objects>", `len` of "<built-in method builtins.len>": the module that
-    holds a C function changes with the version, and its address with every process."""
+    """Return `list.append` for "<method 'append' of 'list' objects>", and `len` for "<built-in method builtins.len>".
+
+    The module that holds a C function changes with the version, and its address with every process.
+    """
     method = re.match(r"<(?:method|slot wrapper) '(.+)' of '(.+)' objects>$", text)
     if method:
         return "{}.{}".format(method.group(2).rpartition(".")[2], method.group(1))
     built_in = re.match(r"<built-in method (.*?)( of type object at 0x\w+)?>$", text)
     if built_in:
         text = built_in.group(1).rpartition(".")[2]
-    # What pybind11 binds says so in its qualified name, and may have no other.
+    # Functions of pybind11 say so in their qualified names, and may have no other name.
     return re.sub(r"^(PyCapsule|pybind11\w*)\.| at 0x\w+", "", text) or NAMELESS
 
 
 def spent_by_cprofile(profile):
-    """(code, calls, own seconds, cumulative seconds) of each function."""
+    """Return (code, calls, own seconds, cumulative seconds) of each function."""
     return [(entry.code, entry.callcount, entry.inlinetime, entry.totaltime) for entry in profile.getstats()]
 
 
 def functions(start, later, places):
-    """What each function spent until the third call, and in the later calls."""
+    """Return what each function spent until the third call, and in the later calls."""
     found = {}
     for phase, spent in (("start", start), ("later", later)):
         for code, calls, own_s, cumulative_s in spent:
             place = places.of(code)
             if code is _outermost.__code__ or place == SWITCH:
                 continue
-            # Functions that are made again in each call are one function.
+            # A function that is made again in each call counts as one function.
             sums = found.setdefault(place, {"start": [0, 0.0, 0.0], "later": [0, 0.0, 0.0]})[phase]
             for position, value in enumerate((calls, own_s, cumulative_s)):
                 sums[position] += value
@@ -219,11 +221,11 @@ class Tree:
 
     def disable(self):
         sys.setprofile(None)
-        # It has seen itself being switched off.
+        # The tracer has seen itself being switched off.
         self.root.children.pop(id(Tree.disable.__code__), None)
 
     def _watch(self, frame, event, arg):
-        # What the tracer itself takes, from here to its last line, counts for no function.
+        # The time of the tracer itself, from here to its last line, counts for no function.
         self.path[-1].own += time.perf_counter() - self.last
         if event == "call":
             self._enter(id(frame.f_code), frame.f_code)
@@ -234,7 +236,7 @@ class Tree:
             if event == "c_call":
                 self._enter(name, name)
             elif name == self.keys[-1]:
-                # Some Pythons 3.12 tell of returns from C functions whose call they kept to themselves.
+                # Some Pythons 3.12 report returns from C functions whose calls they did not report.
                 self._leave(name)
         self.last = time.perf_counter()
 
@@ -257,7 +259,7 @@ class Tree:
                 return
 
     def spent(self):
-        """The same as of cProfile."""
+        """Return the same as `spent_by_cprofile`, from this tree."""
         found, above = {}, []
 
         def add(node):
@@ -277,7 +279,7 @@ class Tree:
         return [tuple(sums) for sums in found.values()]
 
     def stacks(self, places):
-        """Nodes as [parent, frame, own ns], each parent before its children; the parent of the outermost is -1."""
+        """Return nodes as [parent, frame, own ns], parents before children; the outermost have the parent -1."""
         frames, nodes = {}, []
         self.root.add_up()
         called = [node for node in self.root.children.values() if node.code is _outermost.__code__]

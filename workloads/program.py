@@ -21,12 +21,12 @@ from workloads.replicate import GpuLost, Replicate, find_layer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAUNCHER, SITE = os.path.join(HERE, "launch.py"), os.path.join(HERE, "program_site")
-# What stands for the Python of the environment, whatever its number.
+# A command that begins with such a word gets the Python of the environment, whatever its number.
 PYTHON = re.compile(r"python(3(\.\d+)?)?")
-# Of the last line that a program printed, and of what it printed before that.
+# This many characters of a program's last line are kept, and this many bytes at its end are searched for a reason.
 MOST_LINE, LOOKED_AT = 300, 4096
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# The last line of an abseil program whose flags are wrong: the line before it says which.
+# An abseil program whose flags are wrong ends with this line; the line before it says which.
 HINT = re.compile(r"Pass --help")
 WRAPPER = re.compile(r"^[\w.]+: (in (user|converted) code:$|Exception encountered when calling )")
 ARGUMENTS = re.compile(r"(Call a|A)rguments received by ")
@@ -42,7 +42,7 @@ class ProgramFailed(Exception):
 class ProgramReplicate(Replicate):
     def __init__(self, tf, order, folders, threads, gpus=0):
         Replicate.__init__(self, tf, order, folders, threads, gpus)
-        # In the worker's own temporary folder, which goes with the worker.
+        # This is in the worker's own temporary folder, which is removed with the worker.
         self.scratch = tempfile.mkdtemp(prefix="program-")
         self.resident_kb = 0
         self.steps = 1
@@ -82,7 +82,7 @@ class ProgramReplicate(Replicate):
         )
 
     def _run(self):
-        """Runs the program once; returns what it took."""
+        """Run the program once; return what it took."""
         steps, fresh = os.path.join(self.scratch, "steps.json"), tempfile.mkdtemp(dir=self.scratch)
         try:
             place, home = os.path.join(fresh, "work"), os.path.join(fresh, "home")
@@ -111,9 +111,9 @@ class ProgramReplicate(Replicate):
         return report
 
     def _check_gpus(self):
-        """The next process had them; so the program, whose process ended just now, did."""
+        """Check the GPUs in a new process; if it has them, so had the program, which ended just now."""
         if self.gpus:
-            found = cuda.ask_anew()[0]["devices"]
+            found = cuda.ask_in_new_process()[0]["devices"]
             if len(found) < self.gpus:
                 raise GpuLost(f"the driver shows {len(found)} of {self.gpus} GPUs after a run")
             self.device = cuda.describe(found)
@@ -146,7 +146,7 @@ class ProgramReplicate(Replicate):
         )
 
     def _close(self):
-        # JSON has no NaN, which is the loss of a training that failed, but it has the word.
+        # JSON has no NaN, which is the loss of a failed training, so the loss becomes a text.
         losses = [loss if math.isfinite(loss) else str(loss) for loss in self.fit.get("losses", ())]
         facts = dict(
             self.usage.totals,
@@ -162,7 +162,7 @@ class ProgramReplicate(Replicate):
 
 
 def show_project(project, large, place, home):
-    """Copies a project, so that a run changes nothing for the next one; `large` files and data are linked."""
+    """Copy a project, so that a run changes nothing for the next one; `large` files and data are linked."""
     data = os.path.join(project, contract.DATA)
     copy(project, place, {os.path.join(project, name) for name in large}, data)
     start = contract.DATA + "/"
@@ -171,7 +171,7 @@ def show_project(project, large, place, home):
 
 def copy(source, place, linked, left_out):
     os.mkdir(place)
-    # Nothing in a container's scratch folder can be executed, and its project is read-only.
+    # Nothing in a container's scratch folder can be executed, but its project is read-only and can be linked.
     fixed = os.statvfs(source).f_flag & os.ST_RDONLY
     for name in os.listdir(source):
         path, target = os.path.join(source, name), os.path.join(place, name)
@@ -188,7 +188,7 @@ def copy(source, place, linked, left_out):
 
 
 def read_stamps(project, names):
-    """The size and last change of each file that is linked and not copied, by its name; a container cannot write any."""
+    """Return the size and last change of each linked file by its name, except where a container makes it read-only."""
     stamps = {}
     for name in names:
         place = os.path.join(project, name)
@@ -199,7 +199,7 @@ def read_stamps(project, names):
         for folder, _, inner in os.walk(place):
             paths += [os.path.join(folder, each) for each in inner]
         for path in paths:
-            # What is gone has no stamp.
+            # A file that is gone has no stamp.
             with contextlib.suppress(OSError):
                 status = os.stat(path)
                 if stat.S_ISREG(status.st_mode):
@@ -208,7 +208,7 @@ def read_stamps(project, names):
 
 
 def name_data(name):
-    """The name by which a program knows a file: data are in its folder or in its home."""
+    """Return the name by which a program knows a file: data are in its folder or in its home."""
     start = contract.DATA + "/"
     if not name.startswith(start):
         return name
@@ -217,7 +217,7 @@ def name_data(name):
 
 
 def show(source, place):
-    """Shows a file, or what is in a folder, in another place, where files can be added."""
+    """Link a file, or what is in a folder, to another place, where files can be added."""
     if not os.path.isdir(source):
         os.symlink(source, place)
         return
@@ -227,7 +227,7 @@ def show(source, place):
 
 
 def show_data(source, names, place, home):
-    """Shows data in a program's folder by their own names and, of the user's home, also where they are in there."""
+    """Link data into a program's folder by their own names, and data of the user's home also into its home."""
     for name in names:
         root, inner = name.split("/", 1)
         shown = [os.path.join(place, os.path.basename(inner))]
@@ -240,14 +240,14 @@ def show_data(source, names, place, home):
 
 
 def find_command(words):
-    """The words of a command as they are run here: `python` is this environment's, and it also runs a bare file."""
+    """Return the words of a command as they are run here: `python` is this environment's, and also runs a bare file."""
     if PYTHON.fullmatch(words[0]):
         return [sys.executable] + words[1:]
     return [sys.executable] + words if words[0].endswith(".py") else words
 
 
 def read_steps(path):
-    """What was written about the steps of a program, which can have put anything there."""
+    """Return what is valid of the record of a program's steps, where the program can have put anything."""
     try:
         with open(path, "rb") as file:
             told = json.loads(file.read(MOST_STEPS_BYTES).decode("utf-8"))
@@ -259,7 +259,7 @@ def read_steps(path):
 
 
 def last_words():
-    """What this replicate's program has said last, if it can be read: why it failed."""
+    """Return why this replicate's program failed, from the end of its output, or '' if that cannot be read."""
     try:
         size = os.fstat(2).st_size
         return find_reason(os.pread(2, LOOKED_AT, max(0, size - LOOKED_AT)).decode("utf-8", "replace"))
@@ -268,7 +268,7 @@ def last_words():
 
 
 def find_reason(text):
-    """One line for why a program failed: its exception, or else its last line."""
+    """Return one line on why a program failed: its exception, or else its last line."""
     lines = [line for line in COLOUR.sub("", text).splitlines() if line.strip() and not HINT.match(line)]
     begins = max((place for place, line in enumerate(lines) if line.startswith("Traceback (")), default=None)
     if begins is not None:

@@ -1,11 +1,11 @@
-"""What a replicate holds and traces: after its first calls, as many in every arm, and by how much each later call adds."""
+"""The memory and the traces of a replicate after its first calls, and by how much they grow with each later call."""
 import contextlib
 import itertools
 import os
 import resource
 
-# Calls after which every arm's memory and traces are read: a replicate makes at least as many. A fast arm makes more
-# calls than a slow one in the same time, so that what all of them did could not be compared.
+# Memory and traces are read after this many calls, because a replicate makes at least as many. A fast arm makes more
+# calls than a slow one in the same time, so readings after all calls could not be compared.
 EARLY_CALLS = 5
 
 
@@ -14,16 +14,16 @@ def peak_kb():
 
 
 def resident_kb():
-    """What is in memory of this process now, and what of that are pages of files, which the kernel reads again at need."""
+    """Return how much of this process is in memory, and how much of that are pages of files."""
     with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/status") as status:
         fields = dict(line.split(":", 1) for line in status if line.startswith(("VmRSS:", "RssFile:")))
         return tuple(int(fields.get(name, "0").split()[0]) for name in ("VmRSS", "RssFile"))
-    # Another system than Linux.
+    # This system is not Linux.
     return 0, 0
 
 
 class Readings:
-    """What was read of a growing figure after some calls, from which follows by how much a call lets it grow."""
+    """The readings of a figure after some calls, from which follows how much it grows with each call."""
 
     def __init__(self):
         self.points = []
@@ -32,7 +32,7 @@ class Readings:
         self.points.append((count, figure))
 
     def slope(self):
-        """The median slope between any two readings, so that a jump at the start is no growth; None without any."""
+        """Return the median slope between any two readings, so that a jump at the start is no growth, or None."""
         slopes = sorted(
             (later[1] - earlier[1]) / (later[0] - earlier[0])
             for earlier, later in itertools.combinations(self.points, 2)
@@ -41,16 +41,16 @@ class Readings:
         return (slopes[(len(slopes) - 1) // 2] + slopes[len(slopes) // 2]) / 2 if slopes else None
 
     def calls(self):
-        """The calls between the first and the last reading."""
+        """Return the number of calls between the first and the last reading."""
         return self.points[-1][0] - self.points[0][0]
 
 
 class Memory:
-    """What this process holds: at its most after the first calls, and by how much it grows with each call.
+    """The memory of this process: its peak up to the end of the first calls, and how much it grows with each call.
 
-    The pages of files that it maps are left out of the first. TensorFlow's libraries are files, and how much of them is
-    mapped around what a process touches depends on how the kernel happens to hold them: a process of 2.13 had 48 MiB of
-    them, or 111 MiB if they had just been installed.
+    The peak leaves out the pages of mapped files. TensorFlow's libraries are such files, and how many of their pages
+    are mapped depends on how the kernel happens to hold them: a process of 2.13 had 48 MiB, or 111 MiB if they had just
+    been installed.
     """
 
     def __init__(self):
@@ -61,11 +61,12 @@ class Memory:
         self._files_kb = 0
 
     def called(self, count):
-        """Takes note of a call that has ended, the `count`-th; the build is number 0."""
+        """Record that call number `count` has ended; the build is number 0."""
         if self.peak_kb is not None:
             return
         peak, (resident, of_files) = peak_kb(), resident_kb()
-        # The kernel knows the peak of all pages. Those of files grew up to now, unless it has taken some back since.
+        # The kernel knows only the peak of all pages. It has as many pages of files as now or, if the kernel has taken
+        # some back since, as before.
         if peak > self._highest_kb:
             self._most_kb = max(self._most_kb, peak - max(of_files, self._files_kb))
         self._most_kb = max(self._most_kb, resident - of_files)
@@ -78,17 +79,17 @@ class Memory:
             with open("/proc/self/statm") as statm:
                 self.readings.add(count, int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
         except (OSError, IndexError, ValueError):
-            # Another system than Linux.
+            # This system is not Linux.
             pass
 
     def growth(self):
-        """The bytes that a call adds, and the calls between the readings that say so."""
+        """Return the bytes that a call adds, and the number of calls between the readings that show it."""
         slope = self.readings.slope()
         return (None, None) if slope is None else (int(round(slope)), self.readings.calls())
 
 
 class Tracing:
-    """The Python functions that were traced: by the first calls, as many in every arm, and by each later one."""
+    """The number of Python functions that the first calls trace, and that later calls trace."""
 
     def __init__(self, traces):
         self.traces = traces
@@ -96,7 +97,7 @@ class Tracing:
         self.readings = Readings()
 
     def called(self, count):
-        """Takes note of a call that has ended, the `count`-th."""
+        """Record that call number `count` has ended."""
         if self.early is None and count >= EARLY_CALLS:
             self.early = self.traces.count
             self.read(count)
@@ -106,6 +107,6 @@ class Tracing:
             self.readings.add(count, self.traces.count)
 
     def later(self):
-        """The functions that a thousand later calls trace."""
+        """Return the number of functions that a thousand later calls trace."""
         slope = self.readings.slope()
         return None if slope is None else int(round(1000 * slope))

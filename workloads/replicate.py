@@ -14,24 +14,24 @@ from workloads import compat, contract, cuda, readings, values
 from workloads.sketches import sketch
 
 MESSAGE_LIMIT, NAME_LIMIT = 500, 100
-# What a pause does to the calls after it, while other arms have the machine: caches go cold, and a call of 0.4 ms took
-# 0.9 to 1.4, the next 0.5 to 0.8, until some five milliseconds had passed; a kernel that takes idle pages back made one
-# of 0.65 s a first time 0.97. What is longer than `LONG_NS` shows neither.
+# A pause, in which other arms have the machine, slows down the calls after it. Caches are cold: a call of 0.4 ms took
+# 0.9 to 1.4 ms, and the next one 0.5 to 0.8 ms, until some five milliseconds had passed. A kernel that takes idle pages
+# back made the first call of 0.65 s take 0.97 s. Calls longer than `LONG_NS` show neither.
 LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
-# The most calls in a burst; calls are so short then that the burst takes hardly any time.
+# A burst has at most this many calls, which are then so short that it takes hardly any time.
 MOST_IN_BURST = 50
-# The folders of the nodes below that of a core: on a machine with several of them, another core may be far from the
-# memory of the replicate.
+# The folder of a core has a folder of this name for its node. If a machine has several nodes, another core may be far
+# from the memory of the replicate.
 NODES = re.compile(r"node\d+")
 
 
 def load(name, folders):
-    """The workload module `name` from the first folder that has it; it may import other modules of that folder."""
+    """Return the workload module `name` from the first folder that has it, whose other modules it may import."""
     for folder in folders:
         path = os.path.join(folder, name + ".py")
         if os.path.exists(path):
             if folder not in sys.path:
-                # Last: a file called random.py is the user's own, and not what TensorFlow imports.
+                # The folder comes last, so that TensorFlow does not import a user's file called random.py.
                 sys.path.append(folder)
             spec = importlib.util.spec_from_file_location("workload_" + name, path)
             module = importlib.util.module_from_spec(spec)
@@ -41,7 +41,7 @@ def load(name, folders):
 
 
 def find_layer(name):
-    """The folder of packages that the workload requires beyond those of this environment; None if there are none."""
+    """Return the folder of packages that the workload requires beyond those of this environment, or None."""
     layer = json.loads(os.environ.get(contract.LAYERS) or "{}").get(name, {})
     if layer.get("refused"):
         raise compat.Refused(layer["refused"])
@@ -49,7 +49,7 @@ def find_layer(name):
 
 
 def as_declared(module, params):
-    """The parameters as PARAMS has them: the host knows numbers as texts."""
+    """Return the parameters with the values of PARAMS, because the host has numbers as texts."""
     declared = getattr(module, "PARAMS", {})
     return {
         name: next((value for value in declared.get(name, ()) if str(value) == text), text)
@@ -58,7 +58,7 @@ def as_declared(module, params):
 
 
 def place_data(module, name):
-    """Tells a workload where its DATA are in here; each has its place in the copy of the folder."""
+    """Set the DATA of a workload to their paths in this environment, which are in the copy of the folder."""
     data = getattr(module, "DATA", None)
     here = os.path.join(os.path.dirname(os.path.abspath(module.__file__)), contract.DATA, name)
     if isinstance(data, dict) and os.path.isdir(here):
@@ -66,7 +66,7 @@ def place_data(module, name):
 
 
 def take_core(number):
-    """Moves this thread to the core whose turn it is, and does not keep it there.
+    """Move this thread to the core whose turn it is, without keeping it there.
 
     On a shared machine, other programs can slow one core for a second and spare the next. The scheduler tends to keep
     each process on one core, so one arm would be slowed and another would not. Bursts of the same turn run on the same
@@ -78,19 +78,19 @@ def take_core(number):
             os.sched_setaffinity(0, {cores[number % len(cores)]})
             os.sched_setaffinity(0, cores)
     except (AttributeError, OSError):
-        # Another system than Linux, or a sandbox that forbids it.
+        # This system is not Linux, or a sandbox forbids it.
         pass
 
 
 @lru_cache(maxsize=None)
 def find_node(core):
-    """The name of the node that a core belongs to; None where the system does not tell."""
+    """Return the name of the node that a core belongs to, or None if the system does not list it."""
     with contextlib.suppress(OSError):
         return next(filter(NODES.fullmatch, os.listdir(f"/sys/devices/system/cpu/cpu{core}")), None)
 
 
 class Calls:
-    """What was timed, column by column, as the stream wants it."""
+    """The timed calls, column by column, as the stream needs them."""
 
     COLUMNS = ("burst", "phase", "ordinal", "wall_ns", "cpu_ns")
 
@@ -99,7 +99,7 @@ class Calls:
         self.ordinal = -1
 
     def time(self, function, burst, phase):
-        # Each reading adds nothing to those inside of it.
+        # The readings are nested, so that none adds to those inside it.
         children_s, own_s = _children_s(), time.process_time()
         start = time.perf_counter()
         result = function()
@@ -147,7 +147,7 @@ def _steal_ns():
 
 
 def _psi_us():
-    # Absent before Linux 4.20 and where the kernel was booted without it.
+    # The file is absent before Linux 4.20, and if the kernel was booted without it.
     try:
         with open("/proc/pressure/cpu") as pressure:
             return int(pressure.readline().rsplit("total=", 1)[1])
@@ -156,7 +156,7 @@ def _psi_us():
 
 
 def _cpu_s():
-    """Counts for this process and for those that it has started and waited for, and for no other."""
+    """Return the CPU time of this process and of those that it has started and waited for."""
     return time.process_time() + _children_s()
 
 
@@ -166,9 +166,9 @@ def _children_s():
 
 
 def count_of(step, name):
-    """What a step says of itself: `steps`, by which a call's time is divided, or the `items` that one of them handles.
+    """Return a count of a step: its `steps`, by which a call's time is divided, or the `items` of one of them.
 
-    A slip in it must not reach the stream, which all rows share.
+    A mistake in it must not reach the stream, which all rows share.
     """
     count = getattr(step, name, 1)
     if not isinstance(count, int) or not 1 <= count < 2 ** 31:
@@ -177,7 +177,7 @@ def count_of(step, name):
 
 
 def find_place(error, folders):
-    """Returns `, at FILE:LINE` for the innermost line of the workload's own files in an error's traceback, or ''."""
+    """Return `, at FILE:LINE` for the innermost line of the workload's own files in an error's traceback, or ''."""
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename:
         frames.append((error.filename, error.lineno))
@@ -195,7 +195,7 @@ class Replicate:
     """Answers the orders of its worker, one message each."""
 
     def __init__(self, tf, order, folders, threads, gpus=0):
-        """`gpus` is how many it must find."""
+        """Prepare a replicate that must find as many GPUs as `gpus`."""
         self.tf = tf
         self.order = order
         self.folders = folders
@@ -213,7 +213,7 @@ class Replicate:
         self.stage = "import"
 
     def live(self, receive, send):
-        """Serves until it is closed, refuses or fails."""
+        """Serve until the replicate is closed, refuses or fails."""
         answer = self.begin()
         send(answer)
         while answer["kind"] in ("opened", "measured"):
@@ -224,7 +224,7 @@ class Replicate:
             send(answer)
 
     def clear(self):
-        """Removes what it has left on the disk; the worker calls it once the process is gone."""
+        """Remove what the replicate has left on the disk; the worker calls this once the process is gone."""
 
     def begin(self):
         return self._guarded(self._open)
@@ -235,7 +235,7 @@ class Replicate:
         return self._guarded(self._close)
 
     def _guarded(self, act):
-        """An exception of the workload is an answer, not a crash."""
+        """Return the answer of `act`; an exception of the workload also becomes an answer."""
         try:
             return act()
         except GpuLost as lost:
@@ -249,7 +249,7 @@ class Replicate:
             told = str(error)[:MESSAGE_LIMIT]
             place = find_place(error, self.folders)
             reason = f"{type(error).__name__}: {told} (raised in {self.stage}{place})"
-            # With an assertion, a workload says that a claim is false; with any other exception, that it could not look.
+            # An assertion means that a claim is false, and any other exception that it could not be tested.
             how = "asserted" if isinstance(error, AssertionError) else "raised"
             return self._answer("died", how=how, reason=reason, log="")
 
@@ -257,10 +257,10 @@ class Replicate:
         return dict(values, kind=kind, replicate=self.order["replicate"])
 
     def _prepare(self):
-        """The workload's `build` with its parameters, in a process that is ready for it."""
+        """Prepare this process, and return the workload's `build` with its parameters."""
         layer = find_layer(self.order["workload"])
         if layer:
-            # Last: an environment's own packages are what is measured.
+            # The folder comes last, because the environment's own packages are measured.
             sys.path.append(layer)
         module = load(self.order["workload"], self.folders)
         params = as_declared(module, self.order["params"])
@@ -302,7 +302,7 @@ class Replicate:
         )
 
     def _check_gpus(self):
-        """Ends a replicate that would compute on the CPU: a container can lose its GPU while its worker lives on."""
+        """End a replicate that would compute on the CPU; a container can lose its GPU while its worker continues."""
         if self.gpus:
             count = compat.count_gpus(self.tf)
             if count < self.gpus:
@@ -310,13 +310,13 @@ class Replicate:
             self.device = cuda.describe(cuda.ask()["devices"])
 
     def _call(self, burst, phase):
-        # The result is pulled to the host inside the clock: an accelerator's work is not done before that.
+        # The time includes copying the result to the host, because an accelerator is not done before that.
         wall_ns, result = self.calls.time(lambda: values.to_host(self.step()), burst, phase)
         self._called(result)
         return wall_ns, result
 
     def _called(self, result):
-        """Takes note of a call that has ended. A step may return the same array each time, so it is looked at now."""
+        """Record a call that has ended. A step may return the same array each time, so its result is read now."""
         count = self._count()
         self.memory.called(count)
         self.tracing.called(count)
@@ -328,7 +328,7 @@ class Replicate:
         self.tracing.read(self._count())
 
     def _count(self):
-        """The calls so far, also those that were not timed; the build is number 0, and the calls come after it."""
+        """Return the number of calls so far, also of those that were not timed; the build is number 0."""
         return self.calls.ordinal + self.untimed
 
     def _burst(self, calls, least_s):
@@ -346,7 +346,7 @@ class Replicate:
         return self._answer("measured", walls_ns=walls, cpu_ns=cpu_ns)
 
     def _lead_in(self):
-        """Calls that are not timed."""
+        """Make calls that are not timed, until caches are warm."""
         begun = time.perf_counter()
         while self.usual_ns < LONG_NS:
             result = values.to_host(self.step())

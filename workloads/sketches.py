@@ -1,6 +1,6 @@
-"""Sketches of results: what a replicate keeps of a result, so that the host can compare two that it never has both of.
+"""Sketches of results: what a replicate keeps of a result, so that the host can compare two without holding them.
 
-Of each part there are a digest of all values, sums of all values with random signs, and a sample of values. The sums are
+Each part has a digest of all values, sums of all values with random signs, and a sample of values. The sums are
 random projections: the difference of two of them is about as large as the norm of the difference of the two results,
 wherever these differ, so that one wrong value among a million shows. Values of very different sizes have separate sums;
 otherwise, a mask of -1e9 would hide all others.
@@ -12,23 +12,23 @@ import numpy
 
 from workloads.values import MOST_DEPTH, DeepNest
 
-# Parts with a sample of values, and values of all of them together, of which each has at least a few. Further parts are
-# sketched together, by their types.
+# The first parts have samples of values, which are limited in total and have at least a few values each. Further parts
+# are sketched together, by their types.
 MOST_PARTS, MOST_VALUES, FEWEST_VALUES, MOST_GROUPS = 16, 256, 8, 8
 # Two values that change places are missed if all sums give them the same sign, as with one pair in 65,000.
 SUMS, BLOCK = 16, 2 ** 12
 # A band of sizes ends at a power of 16. Everything below a few times the typical size is in one band.
 BITS, FEW_BITS, MOST_BANDS, LOWEST = 4, 2, 12, -1080
-# The values by which the typical size is known.
+# The typical size is estimated from this many values.
 MOST_TYPICAL = 2 ** 16
 NAME_LIMIT, REASON_LIMIT, DIGITS = 60, 200, 16
 NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 
 
 def sketch(value, no_result=""):
-    """Return a result on the host as a few kilobytes of JSON; or only why its workload has none to be compared.
+    """Return a result on the host as a few kilobytes of JSON, or only why its workload has no result to compare.
 
-    Nothing is changed or consumed: what has no value, such as a generator, is a part of which only the type is known.
+    Nothing is changed or consumed: a part without a value, such as a generator, is known only by its type.
     """
     signs, parts = Signs(), [] if no_result else list(_find_parts(value, ""))
     sampled, others = parts[:MOST_PARTS], parts[MOST_PARTS:]
@@ -46,7 +46,7 @@ def _find_parts(value, name, above=()):
     if isinstance(value, dict):
         inner = [(str(key), value[key]) for key in sorted(value, key=str)]
     elif isinstance(value, (list, tuple)) and len(value) > MOST_PARTS and all(isinstance(each, NUMBERS) for each in value):
-        # Such as the losses of many steps: one part.
+        # Many numbers, such as the losses of many steps, are one part.
         inner = None
     elif isinstance(value, (list, tuple)):
         inner = [(str(place), each) for place, each in enumerate(value)]
@@ -63,7 +63,7 @@ def _find_parts(value, name, above=()):
 
 
 def _is_text(array):
-    """Whether all elements of an array of objects, as TensorFlow returns its texts, are texts."""
+    """Return whether an array of objects, as which TensorFlow returns texts, has only texts."""
     return all(isinstance(each, (bytes, str)) for each in array.flat)
 
 
@@ -77,7 +77,7 @@ def _sketch_part(value, signs, most):
             return dict(told, digest=_digest_texts(array.flat))
         return dict(told, values=_sample(array, most), **_measure([array], signs))
     except (TypeError, ValueError, OverflowError):
-        # A type that numpy only stores. It must not end a replicate whose time is asked for.
+        # Numpy can only store this type, which must not end a replicate that is timed.
         return dict(told, digest=None)
 
 
@@ -86,17 +86,17 @@ def _read_part(value):
     if isinstance(value, (bytes, str)):
         return "text" if isinstance(value, str) else "bytes", None
     array = None
-    # A lone bfloat16 of an old TensorFlow is no number of numpy's.
+    # A lone bfloat16 of an old TensorFlow is not one of numpy's numbers.
     lone = isinstance(value, NUMBERS + (numpy.ndarray, numpy.generic)) or type(value).__name__ == "bfloat16"
     if lone or (isinstance(value, (list, tuple)) and value):
         array = numpy.asarray(value)
     if array is None or (array.dtype == object and not isinstance(value, numpy.ndarray)):
-        # A whole number that no type of numpy's holds is an object.
+        # A whole number that fits into no type of numpy is an object.
         return type(value).__name__[:NAME_LIMIT], None
     if array.dtype.kind in "OSU":
         return "texts", array
     if array.dtype == float and any(isinstance(each, float) for each in ([value] if lone else value)):
-        # Also numpy's float64. A lone number is often the mean of many in float32, such as a loss.
+        # This includes numpy's float64. A lone number is often the mean of many in float32, such as a loss.
         return "float", array
     return array.dtype.name[:NAME_LIMIT], array
 
@@ -197,7 +197,7 @@ def _read_numbers(array):
     if kind == "c":
         numbers = array.astype("complex128").view("float64")
     elif kind == "f" or (kind == "V" and array.dtype.names is None):
-        # Numpy knows TensorFlow's bfloat16 only by how it is converted.
+        # Numpy can only convert TensorFlow's bfloat16.
         numbers = array.astype("float64")
     else:
         raise TypeError(f"no numbers: {array.dtype}")
@@ -217,7 +217,7 @@ def _pick(array, most):
 
 
 def _sample(array, most):
-    """Return a sample of values that JSON has; nine digits tell every float32 from its neighbours."""
+    """Return a sample of values that JSON can hold; nine digits distinguish every float32 from its neighbours."""
     picked = _pick(array, most)
     exact, numbers = _read_numbers(picked)
     if exact.dtype.kind == "i":
@@ -290,7 +290,7 @@ def _join_bands(bands, bottom):
 
 
 class Signs:
-    """The signs of values by their places, a row for each sum; they are the same everywhere."""
+    """The signs of values by their places, with one row for each sum; they are the same everywhere."""
 
     WIDTH = 4 * BLOCK
 
@@ -299,7 +299,7 @@ class Signs:
         self.chosen = self.turns = None
 
     def select(self, number, size):
-        """Choose the signs of a block: a piece of the table from another place, of which each row is turned or not."""
+        """Choose the signs of a block: each block gets another piece of the table, in which some rows are negated."""
         width, begin = (size, 0) if number == 0 else (self.WIDTH, int(_hash([number])[0]) % (self.WIDTH - 2 * BLOCK))
         if self.table.shape[1] < width:
             bits = _hash(numpy.arange(width))
@@ -311,7 +311,7 @@ class Signs:
         return self
 
     def sum(self, numbers):
-        # Unlike a product of matrices, this starts no threads.
+        # This starts no threads, unlike a product of matrices.
         return numpy.einsum("ij,j->i", self.chosen, numbers) * self.turns
 
 

@@ -2,26 +2,26 @@
 
 from workloads import compat
 
-# Enough that setting up `fit` is a small part.
+# The set-up of `fit` is a small part of this many batches.
 BATCHES = 5
 
 
 def size_refusal(tf, params):
-    """Why a size cannot be measured here, or None: the large one would take a CPU minutes a step."""
+    """Return why a size cannot be measured here, or None; the large one would take a CPU minutes per step."""
     if params["size"] == "gpu" and not compat.count_gpus(tf):
         return "The large size is for a GPU."
     return None
 
 
 def fit(model, x, y):
-    """A call of `fit` on five equal batches, that returns its loss, from the same weights in every version."""
+    """Return a call of `fit` on five equal batches that returns the loss; versions start from the same weights."""
     compat.fix_weights(model, 1)
     count = len(y)
     inputs = [part.repeat(BATCHES, axis=0) for part in (x if isinstance(x, list) else [x])]
     targets = y.repeat(BATCHES, axis=0)
 
     def call():
-        # Each batch holds the rows that are next to each other, so in every version the same.
+        # Each batch holds neighbouring rows, so it is the same in every version.
         given = inputs if isinstance(x, list) else inputs[0]
         trained = model.fit(given, targets, batch_size=count, shuffle=False, verbose=0)
         return trained.history["loss"]

@@ -2,16 +2,16 @@
 
 import numpy
 
-# Containers in containers; each takes some of Python's stack.
+# Deeper nests of containers are cut off, because each level takes some of Python's stack.
 MOST_DEPTH = 64
 
 
 class DeepNest:
-    """What is left of a container that is inside itself, or of one in too many others."""
+    """The replacement for a container that is inside itself, or in too many others."""
 
 
 def to_host(value, above=()):
-    """`value` with every tensor in it pulled to the host as numpy; `above` are the identities of what it is in."""
+    """Return `value` with every tensor copied to the host as numpy; `above` has the ids of the containers around it."""
     if value is None or isinstance(value, (float, int, str, bytes, numpy.ndarray, numpy.generic)):
         return value
     if id(value) in above or len(above) == MOST_DEPTH:
@@ -23,12 +23,12 @@ def to_host(value, above=()):
     if isinstance(value, dict):
         return {key: to_host(inner, inside) for key, inner in value.items()}
     if hasattr(value, "flat_values") and hasattr(value, "nested_row_splits"):
-        # A RaggedTensor, which has no numpy() in TensorFlow 2.0.
+        # This is a RaggedTensor, which has no numpy() in TensorFlow 2.0.
         return to_host([value.flat_values] + list(value.nested_row_splits), inside)
     if hasattr(value, "numpy"):
         return value.numpy()
     if hasattr(value, "indices") and hasattr(value, "dense_shape"):
-        # A SparseTensor, or IndexedSlices.
+        # This is a SparseTensor or IndexedSlices.
         return to_host([value.indices, value.values, value.dense_shape], inside)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         raise TypeError(f"{value!r} has no value: in graph mode a step must run its tensors itself")
@@ -36,7 +36,7 @@ def to_host(value, above=()):
 
 
 def describe(value, most=120):
-    """Type and shape of a result that is on the host, in a few words: `float32[32,10]`, or `(int64[4], dict)`."""
+    """Return the type and shape of a result on the host, in short: `float32[32,10]`, or `(int64[4], dict)`."""
     if isinstance(value, (list, tuple)):
         text = "({})".format(", ".join(describe(inner, most) for inner in value[:4]) + (", ..." if len(value) > 4 else ""))
     elif isinstance(value, (numpy.ndarray, numpy.generic)):

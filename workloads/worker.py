@@ -1,7 +1,7 @@
-"""The resident process inside a version's environment: imports TensorFlow once, forks a replicate per `open` or `profile`.
+"""The resident process inside a version's environment, which imports TensorFlow once and forks a process per replicate.
 
-Run by path (`python .../workloads/worker.py`) and never through PYTHONPATH: the folder above may be the site-packages
-of another Python. The protocol is in contract.py.
+It is run by path (`python .../workloads/worker.py`) and never through PYTHONPATH, because the folder above may be the
+site-packages of another Python. The protocol is in contract.py.
 """
 import contextlib
 import importlib.util
@@ -16,7 +16,7 @@ import traceback
 
 
 def _adopt_package():
-    """Makes `workloads` importable without putting its parent folder, or its own, on the path."""
+    """Make `workloads` importable without putting its parent folder, or its own, on the path."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
     if "workloads" not in sys.modules:
@@ -30,7 +30,7 @@ _adopt_package()
 
 from workloads import processes  # noqa: E402
 
-# Before anything that starts threads or takes memory; from here on, this is the fork.
+# This comes before everything that starts threads or takes memory; from here on, this is the fork.
 ENDED = processes.guard() if __name__ == "__main__" else processes.Count()
 
 from workloads import compat, contract, cuda  # noqa: E402
@@ -39,9 +39,9 @@ from workloads.profile import ProfiledReplicate  # noqa: E402
 from workloads.program import ProgramReplicate  # noqa: E402
 from workloads.replicate import Replicate  # noqa: E402
 
-# The commands that begin a replicate; the others go to one that is open.
+# These commands begin a replicate; the others go to one that is open.
 BEGINNINGS = {"open": Replicate, "profile": ProfiledReplicate}
-# What a replicate may answer; it runs a workload, which can write anything into the pipe.
+# Only these answers count, because a replicate runs a workload, which can write anything into the pipe.
 ANSWERS = {
     "open": ("opened", "refused", "died"),
     "burst": ("measured", "died"),
@@ -53,10 +53,10 @@ LONGEST = {"close": contract.LONGEST_LARGE_LINE, "profile": contract.LONGEST_LAR
 
 
 class Unwritten(io.RawIOBase):
-    """What of a stream is not in its file yet.
+    """The part of a stream that is not in its file yet.
 
-    A disk that is full takes a part of a batch, after which nothing in the file could be read. So the file gets whole
-    batches or nothing, and what it did not get goes there before the next batch: other batches may refer to it.
+    A full disk may take only a part of a batch, after which nothing in the file could be read. So the file gets whole
+    batches or nothing. What it did not get is written before the next batch, because later batches may refer to it.
     """
 
     def __init__(self, path):
@@ -78,7 +78,7 @@ class Unwritten(io.RawIOBase):
         return self.position
 
     def store(self):
-        """Writes what is pending to the file, or nothing of it."""
+        """Write everything that is pending to the file, or nothing."""
         done = 0
         try:
             while done < len(self.pending):
@@ -95,7 +95,7 @@ def _is_answer(answer, kind, number):
     if not isinstance(answer, dict) or answer.get("kind") not in ANSWERS[kind] or answer.get("replicate") != number:
         return False
     if answer["kind"] == "closed":
-        # It brings its rows along, which are checked as they are written.
+        # Its rows are checked when they are written.
         return True
     try:
         contract.check(answer, contract.EVENTS)
@@ -118,7 +118,7 @@ class Worker:
         self.hello = None
         self.limits = processes.raise_descriptors()
         self.deaths = None
-        # What belongs to no replicate.
+        # These processes belong to no replicate.
         self.own = frozenset()
 
     def serve(self):
@@ -167,7 +167,7 @@ class Worker:
             start = time.perf_counter()
             import tensorflow as tf
             self.import_ns = int((time.perf_counter() - start) * 1e9)
-            # After TensorFlow: both bring their own copies of shared libraries, and TensorFlow's must win in its own house.
+            # TensorFlow comes first, because both have copies of the same libraries, and TensorFlow has to use its own.
             import pyarrow as pa
             self.tf, self.pa = tf, pa
             facts = dict(compat.describe(tf, command["device"]), python=platform.python_version(), pyarrow=pa.__version__)
@@ -178,7 +178,7 @@ class Worker:
         except Exception as error:
             return {"kind": "failed", "stage": stage, "message": f"{type(error).__name__}: {error}"}
         if command["fork"]:
-            # A replicate has the user of its worker, whose pipe to the host is not for it.
+            # A replicate has the same user as its worker, but must not reach the worker's pipe to the host.
             processes.set_dumpable(False)
         self.hello = command
         self.own = frozenset(processes.children())
@@ -276,7 +276,7 @@ class Worker:
         return tail
 
     def _finish(self, child):
-        """Ends a replicate and whatever it has left running; returns the tail of what it printed."""
+        """End a replicate and everything that it has left running; return the tail of its output."""
         child.end()
         ENDED.add(processes.end_children(self.own.union(other.pid for other in self.children.values())))
         return child.finish()
@@ -285,7 +285,7 @@ class Worker:
         for number in list(self.children):
             self._forget(number)
         if self.hello is not None:
-            # What a full disk does not take was reported when it came; the file has whole batches without it.
+            # A batch that did not fit on a full disk was reported before; the file has only whole batches.
             with contextlib.suppress(OSError):
                 self.stream.close()
                 self.file.store()
@@ -293,12 +293,12 @@ class Worker:
 
 
 def main():
-    # TensorFlow, Keras and workloads print as they like: the protocol has a separate descriptor, and what they
-    # write to stdout goes to the log.
+    # TensorFlow, Keras and workloads may print anything, so the protocol has a separate descriptor, and stdout goes to
+    # the log.
     answers = os.dup(1)
     os.dup2(2, 1)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    # Packages that an image of the user's own lacks. Last: its own are what is measured.
+    # A user's own image may lack these packages. They come last, because the image's own packages are measured.
     sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), contract.LIBRARY))
     Worker(sys.stdin.buffer, answers).serve()
     leave(0)

@@ -25,12 +25,12 @@ LOCKS = IMAGES / "locks"
 DOCKERFILE = IMAGES / "Dockerfile"
 
 ALL, LATEST = "all", "latest"
-# All releases of a series: 2.* or 1.*.
+# A series such as 2.* or 1.* names all of its releases.
 SERIES = re.compile(r"(?P<start>\d+(\.\d+)*)\.\*")
 RANGE = re.compile(r"(?P<first>[\w.]+?)\.\.(?P<last>[\w.]+)")
 EXACT = re.compile(r"\d+\.\d+\.\d+(\.post\d+)?")
 NIGHTLY = re.compile(r"nightly(-(?P<date>\d{8}))?|\d+\.\d+\.\d+\.dev\d{8}")
-# No version has a name that is longer.
+# No version has a longer name.
 LONGEST_NAME = 80
 
 
@@ -42,7 +42,7 @@ def builtin_catalogue() -> "Catalogue":
 
 
 def forbid_builds(lock: Path) -> str:
-    """Return the option by which pip takes the packages of a lock as wheels, but for source packages of the table.
+    """Return pip's option that takes the packages of a lock only as wheels, except for source packages of the table.
 
     Source packages that are not in the table would run their code when they are installed.
     """
@@ -129,7 +129,7 @@ def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Pat
 
 
 def _find_pythons(number: str, name: FlavourName, table: "FlavourTable", tables: "Catalogue") -> Sequence[str]:
-    """Return the Pythons that a version has locks for; where these are made on first use, at least the best one."""
+    """Return the Pythons that a version has locks for; if these are made on first use, at least the best one."""
     if find_architecture().is_usual:
         return table.pythons
     ordered = architectures.order_pythons(table.pythons, tables.python)
@@ -231,14 +231,14 @@ def _require_version(name: str) -> Version:
     if version is None:
         choices = [choice for version in all_versions() for choice in (version.number, *version.aliases)]
         beyond = _beyond(name)
-        # For 2.130, 2.13 was meant; for 2.99 nothing that is known.
+        # The name 2.130 probably means 2.13, but 2.99 means no known version.
         hint = did_you_mean(name, choices, cutoff=0.87 if beyond else 0.5) or beyond
         raise UsageError(f"unknown version {name!r}{hint}; `tfcompare list versions` shows those that can be run")
     return version
 
 
 def _beyond(name: str) -> str:
-    """Say that a version is newer or older than every known one, or return ''."""
+    """Return a note that a version is newer or older than every known one, or ''."""
     try:
         number = Number(name)
     except InvalidVersion:

@@ -15,7 +15,7 @@ INSTALLED = re.compile(
     r"(?P<name>(intel_)?tensorflow(_cpu|_gpu)?|tf_nightly(_cpu)?)-(?P<number>[^-]+)(-py[\d.]+)?\.(dist|egg)-info",
     re.IGNORECASE,
 )
-# By which an environment names itself once it is activated.
+# An activated environment sets one of these to its path.
 VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
@@ -43,9 +43,9 @@ def _prefixes(variables: Mapping[str, str]) -> Iterator[Path]:
             yield Path(variables[name])
     for program in ("python", "python3"):
         if found := shutil.which(program, path=variables.get("PATH", "")):
-            # Not resolved: the Python of an environment is a link to the one that it was made with.
+            # The path is not resolved, because the Python of an environment is a link to the one that it was made with.
             yield Path(found).absolute().parent.parent
-    # tfcompare may be installed next to it.
+    # tfcompare may be installed next to TensorFlow.
     yield Path(sys.prefix)
 
 
@@ -53,7 +53,7 @@ def _find_numbers(prefix: Path) -> Iterator[str]:
     """Yield the number of each TensorFlow in an environment."""
     folders = [prefix / "lib", prefix / "lib64"]
     if not (prefix / "pyvenv.cfg").is_file():
-        # A system's Python sees what its user installed as well.
+        # A system's Python also sees what its user installed.
         folders += [prefix / "local" / "lib", Path(os.path.expanduser("~/.local/lib"))]
     for place in (place for folder in folders for place in folder.glob("python3*/*-packages/")):
         try:
@@ -62,7 +62,7 @@ def _find_numbers(prefix: Path) -> Iterator[str]:
             continue
         for match in filter(None, map(INSTALLED.fullmatch, names)):
             try:
-                # What a builder added to a number is not known to any index.
+                # No index knows what a builder added to a number.
                 yield Number(match["number"]).public
             except InvalidVersion:
                 continue

@@ -1,4 +1,4 @@
-"""Versions on another architecture than that of the table: which of them there are, and what is installed there.
+"""Versions on another architecture than that of the table: which ones exist, and what is installed for them.
 
 Their locks are made on first use, and their names end with the architecture.
 """
@@ -10,7 +10,7 @@ from orchestrator.catalog import user_data
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.machine.supported import find_architecture
 
-# No build of an older Python exists for both architectures that a machine without one could download.
+# A machine without an older Python cannot download one on every architecture.
 OLDEST_PYTHON = (3, 8)
 FOR_CPU = re.compile(r"tensorflow-cpu(?===)")
 
@@ -22,7 +22,7 @@ def name_lock(stem: str) -> str:
 
 
 def adapt(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return requirements as they are written for this machine: only one package has wheels for all architectures."""
+    """Return requirements with the names for this machine: only `tensorflow` has wheels for all architectures."""
     usual = find_architecture().is_usual
     return tuple(each if usual else FOR_CPU.sub("tensorflow", each) for each in requirements)
 
@@ -35,19 +35,19 @@ def has_wheels(number: str) -> bool:
 def order_pythons(pythons: Sequence[str], known: Iterable[str]) -> list[str]:
     """Return the Pythons that a version of the table may run on here: its own, then the others, the nearest first.
 
-    On another architecture, those that a machine may not find there are last.
+    Pythons that a machine may not find on another architecture come last there.
     """
     usual = read_number_pair(pythons[0])
     others = sorted(known, key=lambda python: abs(read_number_pair(python)[1] - usual[1]))
     ordered = dict.fromkeys((*pythons, *others))
     if find_architecture().is_usual:
         return list(ordered)
-    # A sort keeps the order of what is equal.
+    # The sort is stable, so it keeps the order otherwise.
     return sorted(ordered, key=lambda python: read_number_pair(python) < OLDEST_PYTHON)
 
 
 def find_lacking_architecture(version: Version, device: FlavourName) -> tuple[str, str] | None:
-    """Return why this machine's architecture lacks a version, and what to do; None if it does not, or is the usual."""
+    """Return why this machine's architecture lacks a version, and what to do; None if it does not lack it."""
     here = find_architecture()
     if here.is_usual or version.image:
         return None

@@ -1,4 +1,4 @@
-"""Versions with the changes of a target: made of the tables and of locks, which are written on first use."""
+"""Versions with the changes of a target, made from the tables and from locks that are written on first use."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +16,14 @@ from orchestrator.catalog.wheel import read_wheel
 from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
 
-# From this release on, Keras 3 comes with TensorFlow, and Keras 2 is a separate package.
+# This release is the first with Keras 3. Keras 2 is a separate package since then.
 KERAS_3 = (2, 16)
 LEGACY = ("TF_USE_LEGACY_KERAS", "1")
 
 
 @dataclass(frozen=True)
 class NewLock:
-    """A lock that no table has, the locks whose choices it keeps as far as it can, and what follows the resolved."""
+    """A lock that no table has, the locks whose versions it keeps if it can, and a pin that is appended to it."""
 
     lock: Lock
     keep: tuple[Path, ...]
@@ -62,7 +62,7 @@ def provide_targets(texts: Sequence[str], view: View, device: FlavourName) -> tu
 def _write(new: NewLock, text: str) -> None:
     tools = locking.pip_lock(new.lock.python).path
     message = ""
-    # What a version of the table is kept at is first choice, so that a target differs in nothing else.
+    # The versions of the locks to keep are tried first, so that a target differs in nothing else.
     for constraints in dict.fromkeys((new.keep, ())):
         options = [word for path in constraints for word in ("--constraints", str(path))]
         try:
@@ -160,7 +160,7 @@ def _of_version(changed: Changed, device: FlavourName) -> LockedVersion:
 
 
 def _on_python(version: Version, python: str, device: FlavourName) -> tuple[Flavour, NewLock]:
-    """Return the flavour of a version on a Python on which the table does not have it."""
+    """Return the flavour of a version on a Python that the table lacks for it, and its lock."""
     pythons = catalog.builtin_catalogue().python
     if python not in pythons:
         raise UsageError(f"py={python}: tfcompare knows {', '.join(pythons)}")
@@ -217,7 +217,7 @@ def _of_wheel(changed: Changed, path: Path, device: FlavourName) -> LockedVersio
 
 
 def _lock(stem: str, number: str, python: str, requirements: Sequence[str], digest: str = "") -> Lock:
-    """Return a lock of the user's folder; the digest is that of a wheel, which belongs to what it is made of."""
+    """Return a lock in the user's folder; the digest is that of a wheel, which is one of the lock's inputs."""
     own = (f"sha256:{digest}",) if digest else ()
     path = user_data.locks() / f"{architectures.name_lock(stem)}.txt"
     return Lock(path, ON_FIRST_USE + number, python, tuple(requirements), (*BUILD_TOOLS, *own))

@@ -38,18 +38,18 @@ from orchestrator.model import (
 )
 
 CLAIMS = WORKLOADS / "claims"
-# The first studies, single reports, and what takes too long to be tested with either.
+# The suites are the first studies, single reports, and claims that take too long to be tested with either.
 SUITES = ("studies", "reported", "full")
-# How long the measuring for a whole suite of claims may take unless the user says otherwise.
+# Measuring a whole suite of claims may take this long unless the user says otherwise.
 BUDGETS_S = {"studies": 1140.0}
 
 OF_TIMES: tuple[Effect, ...] = ("slower", "faster", "same", "not slower", "not faster")
 OF_COUNTS: tuple[Effect, ...] = ("more", "less", "same", "not more", "not less")
 
-# What a control stays below unless its claim says otherwise and why: "about the same", as elsewhere.
+# A control must stay below this ratio, which counts as "about the same", unless its claim gives another and a reason.
 BELOW = 1.25
 
-# What the words of a source are read as. One rule applies to all claims: the smallest ratio that the words can mean.
+# The words of a source are read as the smallest ratio that they can mean. This rule applies to all claims.
 READ_AS: Mapping[str, float] = {"severalfold": 2.0, "an order of magnitude": 10.0, "orders of magnitude": 10.0}
 
 Ratio = Annotated[float, Field(gt=1, allow_inf_nan=False)]
@@ -101,7 +101,7 @@ class SetTable(_ClaimTable):
 
 
 class PartTable(_ClaimTable):
-    """How much of the way from one case to another a case between them has, in one target."""
+    """The part of the way from one case to another that a case between them covers, in one target."""
 
     target: str
     baseline: str
@@ -116,7 +116,7 @@ class HoldsTable(_ClaimTable):
 
 
 class ReturnsTable(_ClaimTable):
-    """What a case returns in two targets: the same, or something else."""
+    """The expectation that a case returns the same in two targets, or something else."""
 
     case: str
     baseline: str
@@ -210,7 +210,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         shares=tuple(reader.each("shares", reader.share)),
         returns=tuple(reader.each("returns", reader.returns)),
         holds=tuple(reader.each("holds", reader.arm)),
-        # What the reader has met on the way.
+        # The reader has collected these from the statements above.
         cases=tuple(reader.cases.values()),
         definitions=tuple(reader.definitions),
     )

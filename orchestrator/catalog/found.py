@@ -17,7 +17,7 @@ FOUND = WORKLOADS / "claims" / "found.json"
 
 @dataclass(frozen=True, kw_only=True)
 class FoundCheck:
-    """One statement of a claim: what was compared, what had to be seen, and what was."""
+    """One statement of a claim: what was compared, what was expected, and what was seen."""
 
     __pydantic_config__ = STRICT
 
@@ -54,6 +54,6 @@ def all_found() -> Mapping[str, Found]:
 
 
 def _adapter() -> "TypeAdapter[dict[str, Found]]":
-    from pydantic import TypeAdapter  # Only what shows claims needs it, and it takes long to import.
+    from pydantic import TypeAdapter  # Only commands that show claims need it, and it takes long to import.
 
     return TypeAdapter(dict[str, Found])

@@ -10,7 +10,7 @@ from packaging.version import Version as Number
 from orchestrator.catalog.version import Version
 from orchestrator.machine.gpu import Gpu
 
-# unknown: the table or the GPU does not say enough; it is tried.
+# The fit is unknown if the table or the GPU does not say enough. Such a version is tried.
 Fit = Literal["fine", "jit", "unsupported", "unknown"]
 
 
@@ -66,7 +66,7 @@ def match_gpu(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
 
 
 def _find_nearest(number: str, others: Sequence[Version]) -> Version | None:
-    """Return the version whose number is nearest; of two that are as near, the release."""
+    """Return the version whose number is nearest; if two are equally near, return the release."""
     distance = {other.number: abs(_rank(other.number) - _rank(number)) for other in others}
     return min(others, key=lambda other: (distance[other.number], bool(other.build), other.number), default=None)
 
@@ -94,11 +94,11 @@ def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
     held = sorted(map(Number, cuda.compute))
     if cuda.broken_from and here >= Number(cuda.broken_from):
         return "unsupported", f"compute capability {capability} is known to fail with CUDA {cuda.number}: {cuda.broken}"
-    # Code for a capability runs on all of its major version that are no older.
+    # Code for a capability runs on all GPUs of the same major version that are not older.
     if any(number.major == here.major and number <= here for number in held):
         return "fine", f"it holds code for compute capability {capability}"
     if here < held[-1]:
-        # PTX of the last cannot be made into code for what is older.
+        # The PTX of the last capability cannot be compiled for older GPUs.
         listed = ", ".join(map(str, held))
         return "unsupported", f"it holds code for compute capability {listed}, the GPU has {capability}"
     if _older(gpu.driver, cuda.jit_driver):

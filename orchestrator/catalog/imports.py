@@ -17,7 +17,7 @@ def imports_of(path: Path) -> dict[str, Path]:
     If one of them loads code in a way that reading does not show, every Python file of the folder counts.
     """
     by_name = {name: file for name, file in pinned.files(path.parent) if name.endswith(".py")}
-    # By every name that an import could use for a file, whichever folder is on the path.
+    # The keys are all names that an import could use for a file, whichever folder is on the path.
     index: dict[str, list[str]] = {}
     above = path.parent.absolute().parts[1:]
     for name in by_name:
@@ -43,8 +43,8 @@ def imports_of(path: Path) -> dict[str, Path]:
 def imports_keras_alone(path: Path, script: str | None = None) -> bool:
     """Return whether a workload file, or a file in the folder of a program, imports the package `keras`.
 
-    It does not count where `tf_keras` is imported as well. A program finds a `keras` next to its script before the
-    package; a workload, whose folder is last on the path, never does.
+    It does not count if `tf_keras` is also imported. A program finds a `keras` next to its script before the package; a
+    workload, whose folder is last on the path, never does.
     """
     if path.is_dir():
         by_name = {name: file for name, file in pinned.files(path) if name.endswith(".py")}
@@ -62,7 +62,7 @@ def _parse(path: Path) -> ast.AST:
     try:
         return ast.parse(files.read_named(path, files.MOST_TEXT_BYTES))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        # Code for another Python, or too much of it: its imports are unknown.
+        # The code is for another Python, or there is too much of it, so its imports are unknown.
         return ast.parse("exec")
 
 

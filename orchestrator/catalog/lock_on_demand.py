@@ -48,7 +48,7 @@ def provide_locks(
 
 
 def _lock_for_architecture(names: Sequence[str], view: View) -> None:
-    """Lock versions of the tables for another architecture; what cannot be locked costs only the version."""
+    """Lock versions of the tables for another architecture; a version that cannot be locked is left out."""
     entries = catalog.builtin_catalogue().version
     named: set[Version] = set()
     for name in names:
@@ -84,7 +84,7 @@ def _provide_one(name: str, view: View, packages: Mapping[str, str] | None, devi
 
 
 def _has(version: Version, device: FlavourName) -> bool:
-    """Return whether a version has all that it can have for a device: what a user or the table wrote is whole."""
+    """Return whether a version is complete for a device; what the user or the table describes always is."""
     return bool(version.on(device)) or not (version.flavours and is_locked_by_us(version))
 
 
@@ -143,7 +143,7 @@ def _resolve_first(number: str, device: FlavourName, usual: FlavourTable) -> tup
             text = _resolve(number, device, python, (*wanted, *known.find_libraries(usual)))
         except Unresolved as error:
             message = message or str(error)
-            # Another Python or Keras changes nothing where the number is unknown, or the index fails.
+            # Another Python or Keras changes nothing if the number is unknown or the index fails.
             if _is_unknown(str(error)) or "No solution found" not in str(error):
                 break
             continue
@@ -198,7 +198,7 @@ def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, vi
     """
     [python] = flavour.pythons
     with user_data.changing():
-        # Another run may have locked it meanwhile, and a table that has a version twice is none.
+        # Another run may have locked it meanwhile, and a table must not have a version twice.
         catalog.reread()
         known = catalog.find_version(number)
         if known and known.on(device):
@@ -216,7 +216,7 @@ def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, vi
 
 
 def is_locked_by_us(version: Version) -> bool:
-    """Return whether this module wrote all that the user's folder holds of a version, so that it may be removed."""
+    """Return whether this module wrote everything in the user's folder about a version, so that it may be removed."""
     return all(
         flavour.lock.is_relative_to(user_data.locks())
         and flavour.lock.is_file()
@@ -256,7 +256,7 @@ def _lock_nightly(name: str, view: View, packages: Mapping[str, str], device: Fl
     python = usual.pythons[0]
     view.say(f"{number}: locking it{_for(device)}, on Python {python}")
     message = ""
-    # Not the pins of a release: a nightly comes with the Keras, the numpy and the CUDA of that day.
+    # The pins of a release are not used, because a nightly comes with the Keras, the numpy and the CUDA of its day.
     tensorflow = f"{NIGHTLIES[-1]}[and-cuda]" if device == "gpu" else package
     wanted = (f"{tensorflow}=={number}", f"pyarrow=={catalog.builtin_catalogue().python[python].pyarrow}")
     day = date_of(number)
@@ -270,8 +270,8 @@ def _lock_nightly(name: str, view: View, packages: Mapping[str, str], device: Fl
     else:
         advice = "" if "No solution found" in message else "\nCheck the network, or the index that uv is set to use"
         raise UsageError(f"{number}: this nightly cannot be locked{_for(device)}:\n{message}{advice}")
-    # Its CUDA is that of the lock, or the newest older one that the table knows. Which GPUs it holds code for is known
-    # of the newest release only.
+    # Its CUDA is that of the lock, or the newest older one that the table knows. It is assumed to hold code for the
+    # same GPUs as the newest release.
     cuda = usual.cuda
     locked = re.search(r"^nvidia-cuda-runtime(-cu\d+)?==(?P<number>\d+\.\d+)", text, re.MULTILINE)
     if cuda and locked:
@@ -300,7 +300,7 @@ def nightlies(device: FlavourName = "cpu") -> dict[str, str]:
 
 
 def _on_index(package: str, python: str) -> list[str]:
-    # pip alone knows what its user set it to.
+    # Only pip knows the user's settings of pip.
     command = [sys.executable, "-P", "-m", "pip", "index", "versions", package, "--pre", "--only-binary=:all:"]
     try:
         done = subprocess.run(
@@ -313,7 +313,7 @@ def _on_index(package: str, python: str) -> list[str]:
     except subprocess.TimeoutExpired as error:
         raise UsageError(f"the index does not answer for {package} within {RESOLVE_TIMEOUT_S} s") from error
     if done.returncode != 0:
-        # What pip says of an index that does not answer, too, once it has tried often enough.
+        # pip also prints this for an index that does not answer, after enough retries.
         broken = re.search(r"Retrying \(.*after connection broken by '(.*)'", done.stderr)
         if "No matching distribution" in done.stderr and not broken:
             return []
@@ -347,7 +347,7 @@ def nearest(name: str, packages: Mapping[str, str], view: View) -> tuple[str, st
         number = max(dated, key=lambda number: (dated[number], Number(number)))
         return packages[number], number
     before = {number: day for number, day in dated.items() if day <= wanted}
-    # Of two of one day, the later number.
+    # If a day has two, the later number counts.
     day = max(before.values()) if before else min(dated.values())
     number = max((number for number in dated if dated[number] == day), key=Number)
     if dated[number] != wanted:

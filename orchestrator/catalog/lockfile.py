@@ -7,10 +7,10 @@ from pathlib import Path
 from orchestrator import files
 from orchestrator.errors import UsageError
 
-# No lock is larger: the longest has a few hundred kilobytes.
+# No lock is larger. The longest has a few hundred kilobytes.
 MOST_BYTES = 2**24
 
-# Of a package.
+# This matches the name of a package.
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 PIN = re.compile(rf"(?P<name>{NAME})(?:\[[\w, .-]*\])?==(?P<number>[^\s;]+)(?:\s*;.*)?")
 HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
@@ -20,7 +20,7 @@ HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
 class Pin:
     name: str
     number: str
-    # Of every file of it that may be installed: sha256, in hexadecimal digits.
+    # These are the SHA-256 digests of all files of it that may be installed, in hexadecimal.
     hashes: tuple[str, ...]
 
 
@@ -68,7 +68,7 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
 def locate_wheel(text: bytes, wheel: Path) -> bytes:
     """Return a lock whose last line, the pin of a wheel that no index has, says where the wheel is.
 
-    By its number pip would take the file of an index and find that its hash is another.
+    If the pin had a number, pip would take the file of an index and find that its hash is different.
     """
     before, _, pin = text.decode().rstrip().rpartition("\n")
     name, _, digest = pin.partition(" ")
@@ -90,7 +90,7 @@ def write_pin(pin: Pin) -> str:
 
 
 def list_packages(*paths: Path) -> dict[str, str]:
-    """Return the name and number of everything that is installed from these locks; what comes later counts."""
+    """Return the name and number of everything that is installed from these locks; later locks take precedence."""
     return {normalize(pin.name): pin.number for path in paths for pin in read_lock(path)}
 
 

@@ -1,7 +1,7 @@
 """Locks: requirements of any kind, pinned with the hashes of all their files, for the Python of a target.
 
-The resolver is uv, because it resolves for Pythons that it does not run on, including 3.6. It takes wheels
-alone: building a source package would run its code on this machine.
+The resolver is uv, because it resolves for Pythons that it does not run on, including 3.6. It takes only wheels,
+because building a source package would run its code on this machine.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from orchestrator import catalog
 from orchestrator.catalog.table import SourceTable
-from orchestrator.catalog.uv import COMPILE, RESOLVE_TIMEOUT_S, Unresolved, aim_at, find_uv, run_uv
+from orchestrator.catalog.uv import COMPILE, RESOLVE_TIMEOUT_S, Unresolved, find_uv, run_uv, target_arguments
 from orchestrator.errors import UsageError
 from orchestrator.machine.supported import find_architecture
 from orchestrator.options import EngineOptions
@@ -25,20 +25,20 @@ BUILD_TOOLS = ("setuptools<82", "wheel")
 INPUTS_PREFIX = "# inputs: sha256:"
 WRITTEN_BY = "# Written by: "
 
-# Runs uv with these arguments in a folder, for this many seconds at most, and returns what it prints.
+# Such a function runs uv with arguments in a folder, for a number of seconds at most, and returns what it prints.
 RunUv = Callable[[Sequence[str], Path, float], str]
 
 
 def pin_requirements(
     run: RunUv, folder: Path, python: str, requirements: Iterable[str], known: Iterable[str], options: Sequence[str]
 ) -> str:
-    """Return requirements pinned for a Python, which agree with `known` pins; raise Unresolved.
+    """Return requirements pinned for a Python, which agree with `known` pins; raise Unresolved if there are none.
 
     All that uv reads and writes is in the folder.
     """
     (folder / "requirements.txt").write_text("".join(f"{text}\n" for text in requirements))
     (folder / "known.txt").write_text("".join(f"{text}\n" for text in known))
-    arguments = (*COMPILE, *aim_at(python), "requirements.txt", "--constraints", "known.txt", *options)
+    arguments = (*COMPILE, *target_arguments(python), "requirements.txt", "--constraints", "known.txt", *options)
     return run(arguments, folder, RESOLVE_TIMEOUT_S)
 
 
@@ -81,7 +81,7 @@ def resolve_lock(lock: Lock, constraints: Path | None = None, options: Sequence[
             break
         except Unresolved as error:
             first = first or error
-            # uv names the packages without wheels in its message alone.
+            # uv names the packages without wheels only in its message.
             named = {name: source for name, source in known.items() if re.search(rf"\b{name}\b", str(error))}
             if named.keys() <= sources.keys():
                 raise first from None
@@ -115,7 +115,7 @@ def _compile(lock: Lock, constraints: Path | None, options: Sequence[str], sourc
 
 
 def _keep_known_file(resolved: str, name: str, source: SourceTable) -> str:
-    """Leave a source package only the file that the table knows, which is the only one that may ever be built."""
+    """Remove all files of a source package but the one that the table knows, since no other may ever be built."""
     pin = re.search(rf"^{name}=={re.escape(source.version)}(?P<hashes>( \\\n +--hash=\S+)*)$", resolved, re.MULTILINE)
     if pin is None:
         return resolved

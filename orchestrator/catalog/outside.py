@@ -1,4 +1,4 @@
-"""What a workload folder uses outside of itself, by links or by DATA, and what of it the user allows."""
+"""The places outside of a workload folder that it uses, by links or by DATA, and those that the user allows."""
 
 import os
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def find_allowed(folder: Path | None, typed: Sequence[str]) -> dict[str, Path]:
             if trust.is_everything_trusted() or trusted.get(name) == str(place)
         }
     named = {**outside, **_find_data(folder)} if typed else {}
-    # Data have a second name, which the workload gives to them.
+    # Data also have a name that the workload gives to them.
     of_data = {place: place.rpartition("/")[2] for place in named if place.startswith(f"{contract.DATA}/")}
     for text in typed:
         name, _, written = text.partition("=")
@@ -55,7 +55,7 @@ def find_allowed(folder: Path | None, typed: Sequence[str]) -> dict[str, Path]:
 
 
 def _find_data(folder: Path) -> dict[str, Path]:
-    """Return the data of all workloads in a folder; a file that is none has no data."""
+    """Return the data of all workloads in a folder; a file that is not a workload has no data."""
     found: dict[str, Path] = {}
     for path in suites.files_in(folder):
         try:

@@ -16,7 +16,7 @@ from orchestrator.errors import UsageError
 from orchestrator.model import LargeFile
 
 MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
-# In a container each is a separate mount.
+# Each large file or folder is a separate mount in a container.
 MOST_LARGE = 50
 MOST_FILES = 20_000
 # A folder with any of these files is the folder of a run, a profile or a search.
@@ -32,7 +32,7 @@ def files(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def folders(folder: Path) -> list[str]:
-    """Return the names of the folders below a folder whose files `files` yields, also of those without any file."""
+    """Return the names of all folders below a folder that `files` searches, also of those without any file."""
     return [name for name, status in _walk_all(folder) if status and stat.S_ISDIR(status.st_mode)]
 
 
@@ -58,11 +58,11 @@ def _walk_all(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
                 own = os.fstat(handle)
                 names = os.listdir(f"/proc/self/fd/{handle}")
                 for name in sorted(name for name in names if not confined.is_hidden(name)):
-                    # A link to nothing, or a file that was removed meanwhile.
+                    # It may be a link to nothing, or a file that was removed meanwhile.
                     with suppress(OSError):
                         entries[name] = _look(folder, inner, name, handle)
         except OSError:
-            # A folder that this user may not list.
+            # This user may not be allowed to list the folder.
             continue
         if (own.st_dev, own.st_ino) in seen or (inner and OURS & set(names)):
             continue
@@ -80,7 +80,7 @@ def _walk_all(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
 
 
 def _look(folder: Path, inner: str, name: str, within: int) -> os.stat_result | None:
-    """Return the status of what a name in an open folder stands for; None if that is out of the folder."""
+    """Return the status of what a name in an open folder stands for; None if that is outside of the folder."""
     status = os.stat(name, dir_fd=within, follow_symlinks=False)
     if not stat.S_ISLNK(status.st_mode):
         return status
@@ -88,7 +88,7 @@ def _look(folder: Path, inner: str, name: str, within: int) -> os.stat_result | 
         with confined.open_inside(folder, f"{inner}/{name}") as handle:
             return os.fstat(handle)
     except confined.LeavesRoot:
-        # A link to nothing is no harm, and raises here.
+        # A link to nothing does no harm. This raises an error for it.
         os.stat(folder / inner / name)
         return None
 
@@ -98,8 +98,9 @@ def divide_files(
 ) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
     """Return the files of a workload folder to copy, and those that are not copied.
 
-    The latter are large files or, if there are many, whole folders of data; and what the user allows `outside` of the
-    folder, by its name in it. Without that, links that lead out of the folder are left out. Raises UsageError.
+    The latter are large files or, if there are many, whole folders of data, and the places that the user allows
+    `outside` of the folder, by their names in it. If `outside` is None, links out of the folder are left out. Raises
+    UsageError.
     """
     try:
         return _divide(folder, outside)
@@ -161,7 +162,7 @@ def _find_place(folder: Path, name: str) -> Path:
 
 
 def _beyond(sizes: Mapping[str, int]) -> set[str]:
-    """Return the files that are too large, or exceed the total. Code counts first, then the smallest files."""
+    """Return the files that are too large, or exceed the total. Code is counted first, then the smallest files."""
     beyond, total = set(), 0
     for _, size, name in sorted((not name.endswith(".py"), size, name) for name, size in sizes.items()):
         if size > MOST_BYTES_EACH or total + size > MOST_BYTES:
@@ -177,13 +178,13 @@ def _top(name: str) -> str:
 
 
 def pin(folder: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> tuple[LargeFile, ...]:
-    """Copy a workload folder with its empty folders; raise UsageError.
+    """Copy a workload folder with its empty folders; raise UsageError if that is not possible.
 
     An empty file or folder marks the place of what is not copied.
     """
     try:
         small, large = divide_files(folder, outside or {})
-        # The copy may be in the folder.
+        # Folders are listed before any copy is made, because the copy may be in the folder.
         inner = folders(folder)
         for name, _ in small:
             target = copy / name
@@ -195,7 +196,7 @@ def pin(folder: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> 
             if not any(name == file.name or name.startswith(f"{file.name}/") for file in large):
                 (copy / name).mkdir(parents=True, exist_ok=True)
         _mark(large, copy)
-        # Workers may run as another user; other people do not get past the run folder.
+        # Workers may run as another user. Other people cannot get past the run folder.
         for path in (copy, *copy.rglob("*")):
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     except OSError as error:
@@ -254,7 +255,7 @@ def find_data_name(file: LargeFile) -> str:
 
 
 def notes_on(large: Sequence[LargeFile]) -> list[str]:
-    """Return one line for people per file that is not copied."""
+    """Return one line for users per file that is not copied."""
     return [
         f"{file.name} ({file.bytes / 1e6:.0f} MB) is not copied: versions read {file.path}, which must not change "
         "during the run"

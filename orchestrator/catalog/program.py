@@ -12,7 +12,7 @@ from orchestrator.catalog import workloads as suites
 from orchestrator.errors import UsageError
 from orchestrator.model import Workload
 
-# It is the name of its case, which tables, files and exports have.
+# A command is the name of its case in tables, files and exports.
 MOST_LETTERS = 1000
 PYTHON = re.compile(r"python[\d.]*")
 SHELLS = {"sh", "bash"}
@@ -26,7 +26,7 @@ def find_measurable(
         return suites.all_workloads(folder)
     name = shlex.join(program)
     if folder is None:
-        # The copy in a run folder was removed.
+        # This happens if the copy in a run folder was removed.
         return {}
     workload = Workload(
         name=name,
@@ -46,7 +46,7 @@ def check_program(program: Sequence[str], folder: Path) -> None:
     """Raise UsageError for a command that could not run in any version."""
     if program[0].startswith("-"):
         raise UsageError(
-            f"{program[0]} is behind --, where the command of a program begins: put options of tfcompare before --"
+            f"{program[0]} is after --, where the command of a program begins: put options of tfcompare before --"
         )
     text = shlex.join(program)
     if not text.isprintable() or len(text) > MOST_LETTERS:
@@ -82,7 +82,7 @@ def find_script(program: Sequence[str]) -> str | None:
 def find_data(places: Sequence[Path], folder: Path) -> dict[str, Path]:
     """Return files and folders of data by where a program sees them: `home/PLACE` below its home, else `folder/NAME`.
 
-    Raises UsageError for what is not there, and for two of one name.
+    Raises UsageError for a place that does not exist, and for two with the same name.
     """
     found: dict[str, Path] = {}
     for given in places:
@@ -105,7 +105,7 @@ def find_data(places: Sequence[Path], folder: Path) -> dict[str, Path]:
 
 
 def _below_home(place: Path) -> str:
-    """Return the place below this user's home, or '' if it is not in there."""
+    """Return the path relative to this user's home, or '' if it is not inside."""
     try:
         below = place.relative_to(Path.home())
     except (RuntimeError, ValueError):

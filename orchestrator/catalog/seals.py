@@ -1,6 +1,6 @@
-"""Seals of what this user began on this machine, so that a folder that a stranger made or changed is recognised.
+"""Seals on folders that this user began on this machine, to recognise those that a stranger made or changed.
 
-A seal is a digest that takes a key among the user's data. It lies in the folder, and so moves with it.
+A seal is a digest that needs a key among the user's data. It is stored in the folder, and so moves with it.
 """
 
 import hmac
@@ -19,7 +19,7 @@ KEY_BYTES, MOST_BYTES = 32, 2**16
 
 
 def write_seal(folder: Path, content: bytes) -> None:
-    """Seal what a folder is going to do, next to what it has sealed before. Without a place for a key, do nothing."""
+    """Add a seal on what a folder is going to do to its earlier seals; do nothing if there is no place for a key."""
     with suppress(UsageError, OSError):
         seals = dict.fromkeys([*_read(folder), _make(content)])
         files.replace(folder, folder / NAME, "".join(f"{seal}\n" for seal in seals).encode(), 0o600)

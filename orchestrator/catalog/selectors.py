@@ -1,4 +1,4 @@
-"""Which cases a text like `predict[state=compiled]` selects."""
+"""The selection of cases by a text such as `predict[state=compiled]`."""
 
 import itertools
 import re
@@ -10,7 +10,7 @@ from orchestrator.catalog import did_you_mean
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Case, Workload
 
-# The smallest difference that counts, unless a claim or the user names another.
+# Smaller differences do not count, unless a claim or the user names another margin.
 MARGIN = 0.05
 
 
@@ -75,7 +75,7 @@ def expand(selector: Selector, workload: Workload) -> list[Case]:
 
 
 def select_cases(selectors: Sequence[str], suite: Sequence[str], workloads: dict[str, Workload]) -> tuple[Case, ...]:
-    """Return the requested cases, or those of the suite without a request, each once, in the order named.
+    """Return the requested cases, or those of the suite if none are requested, each once, in the order named.
 
     A parameter that a selector leaves free takes every value that it has in the suite's cases of that workload, or all
     its values if the suite lacks the workload.

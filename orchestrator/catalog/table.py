@@ -66,7 +66,7 @@ class SourceTable(_VersionTable):
 
     version: VersionNumber
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    # What its metadata says that it needs, so that nothing has to be built to find out.
+    # Its metadata lists these requirements, so that nothing has to be built to find them.
     requires: tuple[str, ...] = ()
 
 

@@ -21,7 +21,7 @@ GRAMMAR = (
 KEYS = ("py", "keras", "wheel", "image")
 PYTHON = re.compile(r"3\.\d{1,2}")
 NAME = re.compile(r"[A-Za-z][\w.-]{0,39}")
-# In names of files and in tables; what has other characters, or more of them, needs a separate name.
+# Names of files and tables take this form. A target with other characters, or more of them, needs a name after `as`.
 USUAL_NAME = re.compile(r"[\w.+=,:-]{1,60}")
 LONGEST = 4096
 

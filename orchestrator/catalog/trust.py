@@ -1,4 +1,4 @@
-"""What the user trusts of folders that other people wrote: their settings, and what they use outside of themselves."""
+"""The user's trust in folders that other people wrote: in their settings, and in places outside that they use."""
 
 import os
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 from orchestrator.formats import TRUST
 
-# For machines that run what was reviewed elsewhere.
+# The variable is for machines that run what was reviewed elsewhere.
 VARIABLE = "TFCOMPARE_TRUST"
 MOST_BYTES = 10 * 2**20
 
 
 @dataclass(frozen=True)
 class Trust:
-    """What is trusted of one folder: the digest of its settings, and places outside of it by their names in it."""
+    """The trust in one folder: the digest of its settings, and places outside of it by their names in it."""
 
     settings: str = ""
     outside: Mapping[str, str] = field(default_factory=dict)
@@ -60,13 +60,13 @@ def find_trust(folder: Path) -> Trust:
 
 
 def record_trust(trusted: Mapping[Path, Trust]) -> None:
-    """Record what the user trusts of some folders, instead of what was trusted of them before."""
+    """Record the user's trust in some folders, which replaces what was recorded for them before."""
     with user_data.changing():
         _write({**read_all(), **{str(folder.resolve()): trust for folder, trust in trusted.items()}})
 
 
 def remove_trust(folder: Path) -> list[str]:
-    """Trust nothing any more of a folder and of those in it, and return their paths."""
+    """Remove the trust in a folder and in those inside it, and return their paths."""
     with user_data.changing():
         before = read_all()
         removed = [path for path in before if Path(path).is_relative_to(folder.resolve())]

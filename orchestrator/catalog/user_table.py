@@ -1,7 +1,7 @@
 """Edits of the text of a user's own table of versions, which leave the rest of it as it was written.
 
-tomlkit holds the comments in front of a table in the table before it, so both edits look after them. It is imported
-only for an edit, so that other commands start without it.
+tomlkit stores the comments in front of a table in the table before it, so both edits move them. It is imported only for
+an edit, so that other commands start without it.
 """
 
 import tomllib
@@ -41,7 +41,7 @@ def remove_version(table: str, number: str) -> str:
     last = versions.value.body[place][1]
     while isinstance(item := last.value.body[-1][1], Table):
         last = item
-    # They take the place of the removed version.
+    # Comments after the removed version take its place.
     trailing = [item.as_string() for _, item in takewhile(lambda entry: entry[0] is None, reversed(last.value.body))]
     versions.remove(number)
     versions.value.body[place] = (None, Whitespace("".join(reversed(trailing)).lstrip()))

@@ -16,14 +16,14 @@ from orchestrator.options import EngineOptions
 
 RESOLVE_TIMEOUT_S, INSTALL_TIMEOUT_S = 300, 1800
 NO_ANSWER = "the index gave no answer within {seconds} s"
-# As pip has it: no package may come as source.
+# This option of pip means that no package may come as source.
 ONLY_WHEELS = ("--only-binary", ":all:")
 COMPILE = ("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--generate-hashes", *ONLY_WHEELS)
 INSTALL = ("pip", "install", "--quiet", "--no-deps", "--require-hashes", *ONLY_WHEELS)
 
 
 class Unresolved(Exception):
-    """The message of uv, or about it, where requirements cannot be met."""
+    """The message of uv, or about it, if requirements cannot be met."""
 
 
 def find_uv() -> str | None:
@@ -31,7 +31,7 @@ def find_uv() -> str | None:
     return shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv")
 
 
-def aim_at(python: str) -> tuple[str, ...]:
+def target_arguments(python: str) -> tuple[str, ...]:
     """Return the arguments that make uv resolve or install for a Python on the platform of all targets."""
     platform = f"{find_architecture().name}-manylinux_{'_'.join(map(str, OLDEST_GLIBC))}"
     return "--python-version", python, "--python-platform", platform
@@ -54,14 +54,14 @@ def name_index(options: EngineOptions, wheelhouse: str = "", certificates: str =
 
 
 def choose_index(options: EngineOptions) -> tuple[str, ...]:
-    """Return the argument that keeps uv from asking an index where a wheelhouse is all that the user named."""
+    """Return the argument that keeps uv from asking an index if the user named only a wheelhouse."""
     return ("--no-index",) if options.wheelhouse and not options.index_url else ()
 
 
 def run_uv(uv: str, arguments: Sequence[str], folder: Path, options: EngineOptions, timeout_s: float) -> str:
     """Run uv in a folder of tfcompare's own and return what it prints; raise Unresolved if it fails.
 
-    It asks the Python that it is given. By itself it would start the one of any `.venv` near the working directory.
+    uv asks the Python that it is given. Otherwise it would start that of any `.venv` near the working directory.
     """
     try:
         done = subprocess.run(

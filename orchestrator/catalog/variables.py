@@ -7,15 +7,16 @@ from orchestrator.redact import LOGIN
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 OF_TENSORFLOW = re.compile(r"(TF|XLA|OMP|KMP|MKL|ONEDNN|DNNL|CUDA|CUDNN|NCCL)_\w+|NVIDIA_TF32_OVERRIDE|KERAS_BACKEND")
-# They change what is printed, and no time or result.
+# These change only what is printed, and neither times nor results.
 LOGS = re.compile(r"TF_CPP_\w+")
-# Terraform's, folders of this machine, which no environment has, and what NVIDIA's images say of themselves.
+# These are variables of Terraform, folders of this machine, which no environment has, and descriptions of NVIDIA's
+# images.
 OTHERS = re.compile(
     r"TF_(VAR|TOKEN|CLI|HTTP)_\w+|TF_ENCRYPTION|CUDA_(HOME|PATH|ROOT|TOOLKIT_ROOT_DIR)\w*|(CUDA|CUDNN|NCCL)_VERSION"
 )
 SECRET = re.compile(r"\w*(PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIAL)\w*|\w+_KEY")
 GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
-# They are set by --threads, if that is given.
+# --threads sets these, if it is given.
 OF_THREADS = frozenset({"TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"})
 OURS = re.compile(r"PATH|HOME|LANG|PYTHON\w*|TFCOMPARE_\w*|TF_FORCE_GPU_ALLOW_GROWTH")
 
@@ -42,7 +43,7 @@ def find_of_tensorflow() -> dict[str, str]:
 
 
 def note_ignored(inherited: object) -> str:
-    """Say which variables of the caller change nothing, unless they are passed to all targets; '' if there are none."""
+    """Return a note on the caller's variables that change nothing unless they are passed on; '' if there are none."""
     names = [] if inherited else list(find_of_tensorflow())
     if not names:
         return ""

@@ -1,4 +1,4 @@
-"""What a version is: one pinned TensorFlow, and how it is installed for each kind of device."""
+"""The definition of a version: one pinned TensorFlow, and how it is installed for each kind of device."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,11 @@ class Python:
 
 @dataclass(frozen=True, kw_only=True)
 class Cuda:
-    """What a GPU flavour was built for.
+    """The CUDA that a GPU flavour was built for.
 
-    Holds the compute capabilities that it has code for, the last also as PTX, from which newer GPUs can make their own
-    code; the oldest drivers that run it and that read its PTX; and the GPUs that fail with it nevertheless. `libraries`
-    is the CUDA of its libraries, and `knows` the newest compute capability that these hold code for.
+    This holds the compute capabilities that it has code for, the last also as PTX, from which newer GPUs can make code;
+    the oldest drivers that run it and that read its PTX; and the GPUs that fail with it nevertheless. `libraries` is
+    the CUDA of its libraries, and `knows` the newest compute capability that these hold code for.
     """
 
     number: str
@@ -38,7 +38,7 @@ class Cuda:
 
 @dataclass(frozen=True, kw_only=True)
 class Flavour:
-    """How one version is installed for one kind of device, on one Python."""
+    """The way in which one version is installed for one kind of device, on one Python."""
 
     name: FlavourName
     python: Python
@@ -48,7 +48,7 @@ class Flavour:
     digest: str
     requirements: tuple[str, ...] = ()
     cuda: Cuda | None = None
-    # A wheel of the user's own that the lock names, by its digest.
+    # This is the user's own wheel. The lock names it by its digest.
     wheel: Path | None = None
 
     @property
@@ -68,7 +68,7 @@ class Build:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetChanges:
-    """What a target changes in a version: the name it then has, and the text from which it can be made again."""
+    """The changes of a target in a version: the name it then has, and the text from which it can be made again."""
 
     name: str
     definition: str
@@ -80,15 +80,15 @@ class TargetChanges:
 class Version:
     """One pinned TensorFlow, with one flavour per device and Python, the preferred Python first.
 
-    A target may change it. An image of the user's own is a version without number and flavours; one of another maker's
-    has its build instead of flavours.
+    A target may change it. A user's own image is a version without number and flavours. A version of another maker has
+    a build instead of flavours.
     """
 
     number: str
     aliases: tuple[str, ...]
     keras: str
     flavours: tuple[Flavour, ...]
-    # Known problems of this version, for lists and verdicts.
+    # These are known problems of this version, for lists and verdicts.
     notes: tuple[str, ...] = ()
     changes: TargetChanges | None = None
     build: Build | None = None

@@ -1,4 +1,4 @@
-"""A wheel of the user's own: what it holds, for which Python, and what it needs."""
+"""A user's own wheel: its content, the Pythons that it is for, and its requirements."""
 
 import hashlib
 import re
@@ -22,10 +22,10 @@ MOST_METADATA = 2**20
 @dataclass(frozen=True)
 class Wheel:
     path: Path
-    # Of the distribution that it installs.
+    # This is the name of the distribution that it installs.
     name: str
     number: str
-    # The Pythons that it is for, e.g. 3.11; none if it takes any.
+    # The wheel is for these Pythons, e.g. 3.11. An empty list means any.
     pythons: tuple[str, ...]
     requirements: tuple[str, ...]
     digest: str

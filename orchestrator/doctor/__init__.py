@@ -1,4 +1,4 @@
-"""What this machine can run, and how noisy it is: findings, each with advice."""
+"""Findings about what this machine can run and how noisy it is, each with advice."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +9,7 @@ STYLES: dict[Level, str] = {"problem": "bold red", "note": "yellow", "fine": "gr
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """What was seen on this machine, how good it is, and what to do about it."""
+    """An observation on this machine, how good or bad it is, and what to do about it."""
 
     subject: str
     level: Level

@@ -14,7 +14,7 @@ from pathlib import Path
 from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout, ProcessChannel
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.machine import host
-from orchestrator.machine.host import Meanwhile, read_counters
+from orchestrator.machine.host import Interference, read_counters
 from orchestrator.options import check_cpus
 from orchestrator.plan.order import round_order
 from orchestrator.stats.paired import Estimate, estimate
@@ -23,12 +23,12 @@ from orchestrator.stats.round_times import RoundTimes
 BODY = Path(__file__).with_name("aa_probe_child.py")
 ARMS = ("A", "A again")
 FEWEST_ROUNDS = 3
-# Together a fifth of a second per arm, about what a replicate of the quick suite spends on its calls.
+# All calls take a fifth of a second per arm, about what a replicate of the quick suite spends on its calls.
 BURSTS, CALLS = 4, 10
 ANSWER_S = 60.0
-# More threads would measure how they meet, which is each TensorFlow's own affair.
+# More threads would also measure how they wait for each other, which each TensorFlow does in its own way.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# Who keeps less of a core busy does not disturb.
+# A process that keeps less of a core busy does not disturb.
 LEAST_CORES = 0.05
 MOST_NAMED = 2
 
@@ -50,7 +50,7 @@ class Probe:
     call_ms: tuple[float, float]
     seconds: float
     cpus: tuple[int, ...] | None
-    meanwhile: Meanwhile | None
+    meanwhile: Interference | None
     neighbours: tuple[Neighbour, ...]
 
 
@@ -122,7 +122,7 @@ def _own_s(pinned: frozenset[int] | None) -> float:
     return children_user + children_system + (0.0 if pinned else user + system)
 
 
-# By pid and start time, since a pid is given out again: the name, and the seconds of CPU time so far.
+# The keys are pid and start time, because a pid is used again; the values are the name and the CPU seconds so far.
 Processes = Mapping[tuple[int, int], tuple[str, float]]
 
 

@@ -1,4 +1,4 @@
-"""What this machine can run: its engine, its GPUs, its interpreters and its disk, for the requested versions."""
+"""Checks of what this machine can run: engine, GPUs, interpreters and disk for the requested versions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -36,7 +36,7 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What this machine offers for the requested versions.
+    """The engines, GPUs and disks of this machine, for the requested versions.
 
     `engine` describes the preferred engine in one line, or is empty if it does not answer; `unavailable` then says why.
     """
@@ -105,7 +105,7 @@ def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
         yield DoctorFinding("engine", "fine", setup.engine)
     else:
         assert setup.unavailable is not None
-        # With --gpu, Docker may answer and lack only what a GPU takes.
+        # Docker may answer and lack only what --gpu needs.
         advice = setup.unavailable.advice if setup.gpu else "start Docker for isolated versions"
         taken = "" if setup.gpu and not setup.gpus else "; virtual environments are taken"
         yield DoctorFinding("engine", "note", f"{setup.unavailable.what}{taken}", advice)
@@ -122,7 +122,7 @@ def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
 
 
 def _versions(setup: Setup) -> Iterator[DoctorFinding]:
-    """Describe each engine's outlook, with the words of other programs once, and not for a version that is ready."""
+    """Describe each engine's outlook; quote other programs only once, and never for a version that is ready."""
     explained: set[str] = set()
     for number in setup.versions:
         ways = [way for way in setup.ways if way.version == number]
@@ -143,7 +143,7 @@ def _versions(setup: Setup) -> Iterator[DoctorFinding]:
                 number, "note", outlooks, "its first run makes it ready; so does `tfcompare images build`"
             )
         else:
-            # Without an engine, its finding says what to do.
+            # If there is no engine, the finding about the engine says what to do.
             usual = "name a base with --base, or install a Python that it runs on" if ways else ""
             advice = next((way.outlook.advice for way in ways if way.outlook.advice), usual)
             yield DoctorFinding(number, "problem", outlooks, advice)
@@ -153,7 +153,7 @@ def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
     if not setup.gpus:
         if setup.gpu:
             yield DoctorFinding(
-                "GPU", "problem", "no GPU is seen: neither NVML nor nvidia-smi names one",
+                "GPU", "problem", "no GPU found by NVML or nvidia-smi",
                 "see whether `nvidia-smi` works here, and run `pip install 'tfcompare[gpu]'`",
             )  # fmt: skip
         return

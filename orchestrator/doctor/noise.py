@@ -1,4 +1,4 @@
-"""How noisy this machine is right now: an A/A probe and the machine's facts, as findings with advice."""
+"""The noise of this machine right now: an A/A probe and the machine's facts, as findings with advice."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -8,23 +8,23 @@ from itertools import islice
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.doctor import STYLES, DoctorFinding, Level
 from orchestrator.doctor.aa_probe import Probe, probe_rounds
-from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
+from orchestrator.machine.host import MOST_FOREIGN_SHARE, MOST_STEAL_SHARE, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge_estimate, smallest_shown
 
-# The rounds that a run's verdicts may come from: its first look, about what its default budget is good for, its last.
-FIRST_LOOK, BUDGETED, LAST_LOOK = LOOKS[0], 10, LOOKS[-1]
-# What is beyond these is no advice: such a run takes too long, and such a margin lets everything pass.
+# A run may give verdicts at its first look, after about as many rounds as the default budget holds, or at its last.
+FIRST_LOOK, DEFAULT_BUDGET_ROUNDS, LAST_LOOK = LOOKS[0], 10, LOOKS[-1]
+# More rounds or a larger margin are no advice: such a run takes too long, and such a margin lets everything pass.
 MOST_ROUNDS = 100
 MOST_MARGIN = 50
-# From here on steal is worth a word; a run repeats a round only from MOST_STEAL on.
+# Steal of at least this share is reported; a run repeats a round only if it exceeds MOST_STEAL.
 LEAST_STEAL = 0.01
-# Less than a run repeats a round for, but enough to make some of its calls slow.
+# This is less than a run repeats a round for, but enough to make some of its calls slow.
 LEAST_FOREIGN_CORES = 0.1
-# One CPU for what is measured, one for everything else.
+# One CPU is for what is measured, and one is for everything else.
 NEEDED_CPUS = 2
 # Both of the probe's processes start at once; afterwards only one of them works.
 PROBE_LOAD = 2.0
@@ -81,7 +81,7 @@ def worst_first(findings: Iterable[DoctorFinding]) -> tuple[DoctorFinding, ...]:
 def _spread(seen: Examination) -> DoctorFinding:
     estimate = seen.probe.estimate
     text = f"equal arms differ by {estimate.spread:.1%} from round to round"
-    soon, late = (_smallest(estimate, rounds) for rounds in (BUDGETED, LAST_LOOK))
+    soon, late = (_smallest(estimate, rounds) for rounds in (DEFAULT_BUDGET_ROUNDS, LAST_LOOK))
     if late > MARGIN:
         if seen.disturbed:
             return DoctorFinding("spread", "problem", text, "first see to what disturbs, then probe again")
@@ -98,13 +98,13 @@ def _spread(seen: Examination) -> DoctorFinding:
 
 def _remedy(seen: Examination) -> str:
     estimate = seen.probe.estimate
-    # With --rounds there is a single look, which has the whole error to spend.
+    # A run with --rounds has a single look, which can spend the whole error.
     enough = (
         rounds
         for rounds in range(LAST_LOOK, MOST_ROUNDS + 1)
         if smallest_shown(estimate.spread, rounds, DIFFERENCE_ERROR) <= MARGIN
     )
-    margin = math.ceil(_smallest(estimate, BUDGETED) * 100)
+    margin = math.ceil(_smallest(estimate, DEFAULT_BUDGET_ROUNDS) * 100)
     offers = [
         *(["`--cpuset`"] if seen.can_pin else []),
         *[f"`--rounds {rounds}`" for rounds in islice(enough, 1)],
@@ -129,11 +129,11 @@ def _equal_arms(estimate: Estimate) -> DoctorFinding:
 
 
 def _find_disturbances(seen: Examination) -> Iterator[DoctorFinding]:
-    """Yield what others did to this machine while it was probed."""
+    """Yield what other processes and the hypervisor did to this machine while it was probed."""
     meanwhile = seen.probe.meanwhile
     if meanwhile is None:
         return
-    if meanwhile.foreign_share > MOST_FOREIGN:
+    if meanwhile.foreign_share > MOST_FOREIGN_SHARE:
         neighbours = [f"{other.name} (pid {other.pid}) {other.cores:.0%} of one" for other in seen.probe.neighbours]
         named = ", ".join(neighbours) or "none that is still there"
         where = "" if seen.probe.cpus is None else " of these CPUs"
@@ -144,14 +144,14 @@ def _find_disturbances(seen: Examination) -> Iterator[DoctorFinding]:
             "other processes", "problem", f"they kept {meanwhile.foreign_cores:.1f} cores{where} busy: {named}", advice
         )
     if meanwhile.steal_share >= LEAST_STEAL:
-        level: Level = "problem" if meanwhile.steal_share > MOST_STEAL else "note"
+        level: Level = "problem" if meanwhile.steal_share > MOST_STEAL_SHARE else "note"
         yield DoctorFinding(
             "steal", level, f"the hypervisor took {meanwhile.steal_share:.0%} of the time",
             "measure in a quieter hour, or on a machine that is not shared",
         )  # fmt: skip
-    if meanwhile.steal_share > MOST_STEAL or meanwhile.foreign_share > MOST_FOREIGN:
+    if meanwhile.steal_share > MOST_STEAL_SHARE or meanwhile.foreign_share > MOST_FOREIGN_SHARE:
         return
-    # What else a run repeats a round for: the machine slept, or its clock was set.
+    # A run also repeats a round if the machine slept or its clock was set.
     if cause := meanwhile.disturbance:
         yield DoctorFinding("interruption", "problem", cause, "probe again")
 
@@ -228,7 +228,7 @@ def _smallest(estimate: Estimate, rounds: int) -> float:
 
 def visible(estimate: Estimate) -> dict[int, float]:
     """Return the smallest slowdown that a run would detect on such a machine, by number of rounds."""
-    return {rounds: _smallest(estimate, rounds) for rounds in (FIRST_LOOK, BUDGETED, LAST_LOOK)}
+    return {rounds: _smallest(estimate, rounds) for rounds in (FIRST_LOOK, DEFAULT_BUDGET_ROUNDS, LAST_LOOK)}
 
 
 def level(examination: Examination) -> Level:

@@ -1,4 +1,4 @@
-"""What `tfcompare doctor` shows, as a table and as an object."""
+"""The report of `tfcompare doctor`, as a table and as an object."""
 
 import math
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from rich.text import Text
 from orchestrator.doctor import STYLES, DoctorFinding
 from orchestrator.doctor import environment as setups
 from orchestrator.doctor.noise import (
-    BUDGETED,
+    DEFAULT_BUDGET_ROUNDS,
     FIRST_LOOK,
     LAST_LOOK,
     Examination,
@@ -82,11 +82,13 @@ def _head(examination: Examination) -> Text:
         style="not bold dim",
     )
     head.append(f"\n{worst}", style=STYLES[worst])
-    first_look, budgeted, last_look = (format_slowdown(effects[look]) for look in (FIRST_LOOK, BUDGETED, LAST_LOOK))
+    first_look, budgeted, last_look = (
+        format_slowdown(effects[look]) for look in (FIRST_LOOK, DEFAULT_BUDGET_ROUNDS, LAST_LOOK)
+    )
     return head.append(
-        f": at best, slowdowns show from {budgeted} on in about {BUDGETED} rounds, the default budget; "
+        f": at best, slowdowns show from {budgeted} on in about {DEFAULT_BUDGET_ROUNDS} rounds, the default budget; "
         f"from {first_look} in {FIRST_LOOK}, from {last_look} in {LAST_LOOK}. "
-        "What TensorFlow scatters by itself comes on top.",
+        "TensorFlow's own variance is not included.",
         style="not bold",
     )
 

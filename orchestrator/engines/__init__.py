@@ -1,4 +1,4 @@
-"""Where versions are installed and workers run: one Protocol, one file and one entry in ENGINES per engine."""
+"""Engines, which install versions and run workers: a common Protocol, and one entry in ENGINES per engine."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from orchestrator.model import EnvironmentFacts, Isolation, LargeFile
 from orchestrator.options import DOCKER, VENV, EngineOptions
 
-# Every start needs the names of the engines, for --help, and only a run needs what engines work with.
+# Every command imports this module for the names of the engines in --help, and only runs need these imports.
 if TYPE_CHECKING:
     from orchestrator.catalog.version import Version
     from orchestrator.engines.build_log import BuildLog
     from orchestrator.engines.layers import Layer, Uv
     from orchestrator.engines.worker.channel import Channel
 
-# What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
+# An installed version takes this much disk; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
 CPU_GB, GPU_GB = 1.7, 6.0
-# The processes and threads of a worker and all that it starts, where they can be limited.
+# A worker and all that it starts may have this many processes and threads, if they can be limited.
 WORKER_TASKS = 8192
 
 
@@ -29,13 +29,13 @@ class WorkerPaths:
     results: Path
     log: Path
     own_workloads: Path | None
-    # Files of `own_workloads` which have to be mounted into it.
+    # These files have to be mounted into `own_workloads`.
     large: tuple[LargeFile, ...] = ()
-    # Of Python's hashes.
+    # This seeds Python's hashes.
     seed: int = 0
-    # How many workers there are at once, this one included.
+    # This many workers exist at the same time, including this one.
     workers: int = 1
-    # By workload, for those that require more packages than a target has.
+    # The keys are workloads that require more packages than the target has.
     layers: Mapping[str, "Layer"] = field(default_factory=dict)
 
 
@@ -43,7 +43,7 @@ class WorkerPaths:
 class Started:
     """A worker's channel, and the paths that its `hello` must contain, as the worker sees them.
 
-    `tensorflow` is the number that its TensorFlow has to state, and `remedy` says what to do if it states another one.
+    `tensorflow` is the version that its TensorFlow has to report, and `remedy` says what to do if it reports another.
     """
 
     channel: "Channel"
@@ -57,7 +57,7 @@ class Started:
 class Outlook:
     """The work needed to prepare a version; `download` describes what would be downloaded first.
 
-    `advice` says what would make it possible, if it is not what usually does. `detail` is what another program said.
+    `advice` says what would make it possible, if that is unusual. `detail` is the message of another program.
     """
 
     state: Literal["ready", "to build", "impossible"]
@@ -79,7 +79,7 @@ class Environment(Protocol):
 
     @property
     def uv(self) -> "Uv":
-        """Return what installs the packages that workloads require beyond those of the version."""
+        """Return the uv that installs the packages that workloads require and the version lacks."""
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         """Start a worker; raise EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
@@ -99,7 +99,7 @@ class Engine(Protocol):
         """Build or install the version unless that was done before; raise EnvironmentFailed if it fails."""
 
     def storage(self) -> tuple[str, Path] | None:
-        """Return what the engine keeps and the folder it keeps it in, if that can be seen from here."""
+        """Return what the engine keeps and the folder that holds it, or None if the folder cannot be seen here."""
 
     def close(self) -> None:
         """Free what the engine holds; never raise."""
@@ -111,17 +111,17 @@ class EngineInfo:
 
     title: str
     make: Callable[[EngineOptions], Engine]
-    # What a replicate may have for itself, where forks are not wanted.
+    # Each replicate gets its own container or process if forks are not wanted.
     isolation: Isolation
-    # Whether workers are children of another program: they are not bound by this process's CPUs and do not see its
+    # Detached workers are children of another program: they are not bound by this process's CPUs and do not see its
     # folders.
     detached: bool = False
-    # The processes and threads that a worker may have, where the engine limits them.
+    # A worker may have this many processes and threads, if the engine limits them.
     tasks: int | None = None
 
 
 def _docker(options: EngineOptions) -> Engine:
-    # Imported here: docker's client is slow to import and not needed where virtual environments are used.
+    # docker's client is slow to import, and virtual environments do not need it.
     from orchestrator.engines.docker.engine import DockerEngine
 
     return DockerEngine(options)
@@ -134,7 +134,7 @@ def _venv(options: EngineOptions) -> Engine:
 
 
 AUTO = "auto"
-# In the order in which `auto` tries them.
+# `auto` tries them in this order.
 ENGINES: dict[str, EngineInfo] = {
     DOCKER: EngineInfo(title="Docker", make=_docker, isolation="container", detached=True, tasks=WORKER_TASKS),
     VENV: EngineInfo(title="virtual environments", make=_venv, isolation="process", tasks=WORKER_TASKS),

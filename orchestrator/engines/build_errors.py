@@ -1,4 +1,4 @@
-"""Explains from the output of Docker and pip why a build failed and what to do; nothing here queries anything."""
+"""Explain from the output of Docker and pip why a build failed and what to do; nothing here queries anything."""
 
 import re
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ Kind = Literal[
     "index-names", "index-other", "index-unreachable", "disk", "memory",
 ]  # fmt: skip
 
-# Begins what our own index server (index/proxy.py) says in the log of a build.
+# Messages of our own index server (index/proxy.py) in the log of a build begin with this.
 MARK = "index: "
 UNKNOWN = "Run it again with -v to see the log as it goes"
-# What Docker says when a step of the recipe failed, and not the getting of its base.
+# Docker prints this if a step of the recipe failed, and not the download of its base.
 STEP = re.compile(r"returned a non-zero code")
 
 
@@ -38,8 +38,7 @@ class _Sign:
 
 
 ANOTHER = (
-    "Name another with --base (a mirror's, your own, or one that `tfcompare images load` brought), "
-    "or take --engine venv"
+    "Name another with --base (a mirror's, your own, or one that `tfcompare images load` brought), or use --engine venv"
 )
 
 ANYWHERE = (
@@ -51,7 +50,7 @@ ANYWHERE = (
     ),
 )
 
-# Of what the registry or the engine says about a base.
+# These match what the registry or the engine reports about a base.
 BASE = (
     _Sign(
         "base-digest",
@@ -104,7 +103,7 @@ BASE = (
         r"request canceled",
         "the registry of the base image {base} was not reached",
         "Check the network and the proxies of the Docker engine, name a local base or a mirror's with --base, "
-        "or take --engine venv",
+        "or use --engine venv",
     ),
     _Sign(
         "no-python",
@@ -114,7 +113,7 @@ BASE = (
     ),
 )
 
-# Of what pip, or a step of the recipe, printed.
+# These match what pip, or a step of the recipe, printed.
 STEPS = (
     _Sign(
         "no-python",
@@ -134,7 +133,7 @@ STEPS = (
         "the pip of the base image {base} is set to ask {host}",
         "With --index-url or --wheelhouse nothing else is asked: name a base without settings of pip with --base",
     ),
-    # Before the hashes: a transfer that broke off has another hash too.
+    # This comes before the hashes, because a transfer that broke off also has another hash.
     _Sign(
         "index-unreachable",
         MARK + r"(?P<host>\S+) broke off",

@@ -1,4 +1,4 @@
-"""The log of a build: kept in a file, its lines shown as they come."""
+"""The log of a build, which is kept in a file and shown while the build runs."""
 
 import subprocess
 import threading
@@ -13,7 +13,7 @@ from orchestrator.terminal.text import clean_log
 from orchestrator.terminal.view import View
 
 # A killed program is gone at once, unless the kernel is still writing for it.
-LEAVE_S = 5.0
+EXIT_S = 5.0
 
 
 class BuildLog:
@@ -28,7 +28,7 @@ class BuildLog:
         self._stopped = False
         # An interrupt must neither miss a program that is just being started nor let another begin.
         self._starting = threading.Lock()
-        # What builds print and what the index server says come from two threads.
+        # The output of builds and the messages of the index server come from two threads.
         self._writing = threading.Lock()
 
     def run(self, argv: list[str], env: dict[str, str]) -> int:
@@ -37,7 +37,7 @@ class BuildLog:
         with self._starting:
             if self._stopped:
                 raise KeyboardInterrupt
-            # In a separate process group: pip and venv start programs, which must not outlive an install that is ended.
+            # The process group is separate, because programs that pip and venv start must not outlive the install.
             self._process = subprocess.Popen(
                 argv,
                 env=env,
@@ -66,7 +66,7 @@ class BuildLog:
         if process:
             kill_group(process.pid)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(LEAVE_S)
+                process.wait(EXIT_S)
 
     def line(self, text: str) -> None:
         text = clean_log(text).strip("\n").rstrip()
@@ -81,7 +81,7 @@ class BuildLog:
         self._view.preparing(self._version, text)
 
     def show(self, text: str) -> None:
-        """Show a line for the moment, and keep it nowhere."""
+        """Show a line without writing it to the log."""
         self._view.preparing(self._version, text)
 
     def announce(self, text: str) -> None:

@@ -9,7 +9,7 @@ from orchestrator.terminal.view import View
 
 
 def choose_engine(wanted: str, isolation: Isolation, options: EngineOptions, view: View) -> tuple[str, Engine]:
-    """Return the name and the engine; raise EngineUnavailable if none answers that can do what was asked."""
+    """Return the name and the engine; raise EngineUnavailable if no suitable engine answers."""
     names = find_candidates(wanted, isolation, options)
     failed: list[EngineUnavailable] = []
     for number, name in enumerate(names, 1):
@@ -25,12 +25,12 @@ def choose_engine(wanted: str, isolation: Isolation, options: EngineOptions, vie
         return name, engine
     if len(failed) == 1:
         raise failed[0]
-    # What the first advises may be what the others refuse.
+    # All are reported, because one may advise the engine that another error is about.
     raise EngineUnavailable("; ".join(f"{error.what}: {error.advice}" for error in failed))
 
 
 def find_candidates(wanted: str, isolation: Isolation, options: EngineOptions) -> list[str]:
-    """Return the engines that may be taken, best first; raise UsageError if they cannot isolate as asked."""
+    """Return the usable engines, best first; raise UsageError if `wanted` is unknown or does not fit the options."""
     able = [name for name, info in ENGINES.items() if isolation in ("fork", info.isolation)]
     if options.runtime:
         able = [name for name in able if ENGINES[name].detached]

@@ -8,18 +8,18 @@ from packaging.version import Version as Number
 
 from orchestrator.model import EnvironmentFacts
 
-# From here on, TensorFlow finds XLA's compiler among the packages next to it. It should find all libraries there, too,
-# but 2.16.1 does not look for most of them, nor 2.21.0 for one, and without them they use no GPU. So all get the names.
+# TensorFlow of this version and newer finds XLA's compiler in the packages next to it. It should also find all
+# libraries there, but 2.16.1 misses most of them and 2.21.0 misses one, and then uses no GPU. So all get the paths.
 FINDS_COMPILER = Number("2.14")
 NAMES = ("tensorflow", "tensorflow-gpu", "tf-nightly")
 RUNTIME, COMPILER = "nvidia-cuda-runtime", "nvidia-cuda-nvcc"
-# The folders of NVIDIA's packages that hold libraries, and the one that holds XLA's compiler and its own library.
+# NVIDIA's packages hold libraries in these folders, and XLA's compiler and its library in COMPILER_FOLDER.
 FOLDERS = (
     "cublas", "cuda_cupti", "cuda_nvrtc", "cuda_runtime", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl",
     "nvjitlink",
 )  # fmt: skip
 COMPILER_FOLDER = "cuda_nvcc"
-# The driver's own bound is 1 GiB on new drivers and 256 MiB on old ones, and TensorFlow's kernels take more.
+# The default limit is 1 GiB on new drivers and 256 MiB on old ones, and TensorFlow's kernels take more.
 CACHE_BYTES = 4 * 2**30
 DRIVER = "libcuda.so.1"
 
@@ -34,7 +34,7 @@ def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str])
 
     An image may have the libraries and lack the compiler.
     """
-    # Their names end with the CUDA that they are of, such as -cu11.
+    # The names of packages end with their version of CUDA, such as -cu11.
     packages = {name.rpartition("-cu")[0] or name: number for name, number in facts.packages.items()}
     tensorflow = next((packages[name] for name in NAMES if name in packages), None)
     if tensorflow is None:
@@ -54,7 +54,7 @@ def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str])
 def add_driver(variables: Mapping[str, str]) -> dict[str, str]:
     """Return these variables with the folders of the caller's LD_LIBRARY_PATH that hold the driver's library.
 
-    Some clusters name the driver nowhere else. Other folders of it may hold another CUDA.
+    Some clusters name the driver nowhere else. The other folders are left out, because they may hold another CUDA.
     """
     folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     of_driver = [folder for folder in folders if folder and (Path(folder) / DRIVER).exists()]

@@ -1,4 +1,4 @@
-"""What all environments have in common: the variables of a worker."""
+"""The variables of a worker, which are the same for all kinds of environments."""
 
 import os
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from orchestrator.catalog.variables import LOGS
 def worker_variables(seed: int = 0, own: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the variables of a worker; `own` are those of its target.
 
-    Nothing else in the caller's environment may make two runs differ, and what TensorFlow logs makes none differ. The
-    seed is that of Python's hashes: the same for all targets of a round, so that none is lucky, and another in the next
-    one.
+    Only variables that control TensorFlow's logs are taken from the caller, because others could make two runs differ.
+    `seed` seeds Python's hashes: it is the same for all targets of a round, so that none is lucky, and changes with
+    every round.
     """
     return {
         **{name: value for name, value in sorted(os.environ.items()) if LOGS.fullmatch(name)},

@@ -1,7 +1,7 @@
 """A lock on a folder for several processes: shared by its users, exclusive for the one that writes or removes it.
 
-It is a lock of the kernel on a file next to the folder, and is released with its process, however that ends. The
-file is never removed: a process that still has the old file open would not notice who locks a new one.
+It is a kernel lock on a file next to the folder, and is released however its process ends. The file is never removed: a
+process that still has the old file open would not notice locks on a new one.
 """
 
 import os
@@ -13,19 +13,19 @@ from pathlib import Path
 
 from orchestrator.file_lock import try_lock, unlock
 
-# How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
-# locks by taking them for a moment.
+# A process that waits for a lock tries again this often, and reports the wait only after PATIENCE_S, because
+# `images prune` takes each lock for a moment to check it.
 TRY_S, PATIENCE_S = 0.1, 1.0
 
 
 class FolderLock:
     def __init__(self, folder: Path) -> None:
         """Open the lock file of a folder; raise OSError if this user can neither write nor read it."""
-        # Why this user cannot write the folder, as far as its lock file tells.
+        # This is the error if the lock file shows that this user cannot write the folder.
         self.refusal: OSError | None = None
-        # Programs that this process starts do not get the file: Python opens files close-on-exec.
+        # Programs that this process starts do not inherit the file: Python opens files close-on-exec.
         self._file = self._open(folder.with_name(folder.name + ".lock"))
-        # Also for a lock that is dropped without being released; at exit the kernel closes it.
+        # This also closes a lock that is dropped without being released; at exit, the kernel closes it.
         self._close = weakref.finalize(self, os.close, self._file)
         self._close.atexit = False
 
@@ -34,7 +34,7 @@ class FolderLock:
             path.parent.mkdir(parents=True, exist_ok=True)
             return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            # In another user's cache: a file that can be read can be locked, and keeps its owner away.
+            # The cache may be another user's. A file that can be read can be locked, which keeps its owner away.
             with suppress(OSError):
                 file = os.open(path, os.O_RDONLY)
                 self.refusal = error.with_traceback(None)
@@ -42,7 +42,7 @@ class FolderLock:
             raise
 
     def share(self) -> bool:
-        """Take or keep the lock as one of several users; return False if another process writes or removes."""
+        """Take or keep the lock as one of several users; return False if another process holds it alone."""
         return self._take(shared=True)
 
     def exclude(self) -> bool:
@@ -56,7 +56,7 @@ class FolderLock:
     def _take(self, *, shared: bool) -> bool:
         if try_lock(self._file, shared=shared):
             return True
-        # Whether a shared lock survives that it could not become an exclusive one depends on the system.
+        # A shared lock that could not become exclusive may or may not be lost, depending on the system.
         unlock(self._file)
         return False
 
@@ -73,7 +73,7 @@ def is_locked(folder: Path) -> bool:
 
 
 def wait(done: Callable[[], bool], report: Callable[[], None]) -> None:
-    """Call `done` until it returns true, and once `report` if that takes a while."""
+    """Call `done` until it returns true; if that takes a while, call `report` once."""
     begun = time.monotonic()
     reported = False
     while not done():

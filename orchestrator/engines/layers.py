@@ -1,7 +1,7 @@
-"""Packages that workloads require beyond what a target has: locked against it, in a folder next to its environment.
+"""Layers: folders of packages that workloads require and a target lacks, locked against what the target has.
 
-A layer never changes what is measured: it holds only packages that the target lacks, each of a release that agrees with
-all that the target has, and it comes last on the path.
+A layer never changes what is measured: it holds only packages that the target lacks, in releases that agree with all
+packages of the target, and it comes last on the path.
 """
 
 import hashlib
@@ -26,11 +26,11 @@ from orchestrator.catalog.uv import (
     INSTALL,
     INSTALL_TIMEOUT_S,
     Unresolved,
-    aim_at,
     choose_index,
     find_uv,
     name_index,
     run_uv,
+    target_arguments,
 )
 from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
@@ -38,7 +38,7 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
 LOCK = "lock.txt"
-# What uv draws around its reasons.
+# uv draws these characters around its reasons.
 DRAWN = str.maketrans("", "", "×╰─▶│├")
 MOST_REASON = 400
 
@@ -48,14 +48,14 @@ class Uv(Protocol):
 
     @property
     def place(self) -> str:
-        """Return where it runs, since what is made in one place says nothing about another."""
+        """Return a name for where uv runs, because results from one place do not hold in another."""
 
     def run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
-        """Run it in a folder, to which all paths are relative, and return what it prints; raise Unresolved."""
+        """Run uv in a folder, to which all paths are relative, and return its output; raise Unresolved if it fails."""
 
 
 @dataclass(frozen=True)
-class UvHere:
+class LocalUv:
     options: EngineOptions
     place = "here"
 
@@ -68,7 +68,7 @@ class UvHere:
 
 @dataclass(frozen=True)
 class Layer:
-    """The folder of what a workload requires in a target, or why it cannot be had; neither if nothing is missing."""
+    """The folder of the packages that a workload lacks in a target, or a refusal; neither if it lacks none."""
 
     folder: Path | None = None
     refusal: str = ""
@@ -85,11 +85,11 @@ def describe_layers(layers: Mapping[str, Layer], folder_of: Callable[[Path], str
 
 
 def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: EngineOptions, uv: Uv) -> Layer:
-    """Return the layer for these requirements in an environment, made unless that was done before.
+    """Return the layer for these requirements in an environment, and make it first if necessary.
 
-    What was resolved once is kept, so that a target keeps its packages. It is found again only for the same packages,
-    from the same index or wheelhouse, where uv ran in the same place, and a layer also only by the hashes of all its
-    files. So nothing that one project brings reaches another.
+    A resolution is kept, so that a target keeps its packages. It is used again only for the same requirements and
+    target packages, from the same index or wheelhouse, with uv in the same place. A layer is used again only if all
+    its files also have the same hashes, so that nothing that one project brings reaches another.
     """
     python = ".".join(facts.python.split(".")[:2])
     present = {name: number for name, number in sorted(facts.packages.items()) if _is_pin(name, number)}
@@ -105,20 +105,20 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
                 _install(folder, pins, python, uv)
     except Unresolved as error:
         reason = " ".join(str(error).translate(DRAWN).split())
-        told = f"it requires {', '.join(requirements)}, which does not go with this target: {reason}"
+        told = f"it requires {', '.join(requirements)}, which is incompatible with this target: {reason}"
         return Layer(refusal=told[:MOST_REASON])
     return Layer(folder)
 
 
 def describe_index(options: EngineOptions) -> list[str]:
-    """Return what distinguishes the index or the wheelhouse that packages come from; a key is made of it."""
+    """Return the strings that identify the index or wheelhouse that packages come from; they are part of keys."""
     named = {**pass_variables(), **name_index(options)}
     found = [f"{name}={value}" for name, value in sorted(named.items()) if name.startswith("UV_") and "INDEX" in name]
     found += choose_index(options)
     for folder in filter(None, named.get("UV_FIND_LINKS", "").split(",")):
         found.append(folder)
         with suppress(OSError):
-            # Another file in the folder may be chosen the next time.
+            # The files are part of the key, because a new one may be chosen the next time.
             found += sorted(f"{entry.name} {entry.stat().st_mtime_ns}" for entry in Path(folder).iterdir())
     return found
 
@@ -139,7 +139,7 @@ def _make_folder(shared: Path) -> Iterator[Path]:
 
 
 def _resolve(path: Path, requirements: Sequence[str], present: Mapping[str, str], python: str, uv: Uv) -> None:
-    """Write what has to be installed for these requirements next to the packages that are there."""
+    """Write a lock of the packages that these requirements need and the environment lacks."""
     with _make_folder(path.parent) as made:
         wanted = [str(Requirement(text)) for text in requirements]
         known = [f"{name}=={number}" for name, number in present.items()]
@@ -150,13 +150,15 @@ def _resolve(path: Path, requirements: Sequence[str], present: Mapping[str, str]
 
 
 def _install(folder: Path, pins: Sequence[lockfile.Pin], python: str, uv: Uv) -> None:
-    """Install into a folder that gets its name when it is complete."""
+    """Install the pins into a temporary folder, which gets its final name when it is complete."""
     with _make_folder(folder.parent) as made:
         (made / LOCK).write_text("".join(f"{lockfile.write_pin(pin)}\n" for pin in pins))
         (made / "packages").mkdir()
         if pins:
             uv.run(
-                (*INSTALL, "--no-config", *aim_at(python), "--target", "packages", "-r", LOCK), made, INSTALL_TIMEOUT_S
+                (*INSTALL, "--no-config", *target_arguments(python), "--target", "packages", "-r", LOCK),
+                made,
+                INSTALL_TIMEOUT_S,
             )
         if strange := next(files.strangers(made, skip=("cache",)), None):
             raise Unresolved(f"{strange.name} in one of the packages is neither a file nor a folder")
@@ -172,13 +174,13 @@ def _install(folder: Path, pins: Sequence[lockfile.Pin], python: str, uv: Uv) ->
 
 
 def _copy_plain(source: str, target: str) -> None:
-    """Copy a file's content, and of its permissions only whether it is a program."""
+    """Copy a file's content, and keep only the executable bit of its permissions."""
     shutil.copyfile(source, target)
     os.chmod(target, 0o755 if os.stat(source).st_mode & 0o100 else 0o644)
 
 
 def _is_pin(name: str, number: str) -> bool:
-    """Return whether this is a package's name and a version number: an image may state anything."""
+    """Return whether this is a valid package name and version number; an image may state anything."""
     try:
         Number(number)
     except InvalidVersion:

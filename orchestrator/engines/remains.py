@@ -11,7 +11,7 @@ def sweep(engine: Engine, view: View) -> None:
     found = list(engine.sweep())
     ended = cgroup.reap_cgroups()
     removed = scratch.reap_folders()
-    ended += sum(map(marked.end_marked, removed))
+    ended += sum(map(marked.end_escaped, removed))
     if ended:
         found.append(f"{ended} process{'' if ended == 1 else 'es'}")
     if removed:

@@ -1,4 +1,4 @@
-"""Temporary folders that carry their owner: a lock of the kernel, released with its process, however that ends."""
+"""Temporary folders that show their owner by a kernel lock, which is released however its process ends."""
 
 import os
 import re
@@ -12,9 +12,9 @@ from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.file_lock import try_lock
 
-# With the number of the process, for a user who looks at the folders.
+# The process number is for users who look at the folders.
 PREFIX, NAMED = f"tfcompare-{os.getpid()}-", re.compile(r"tfcompare-\d+-\w{8}")
-# Of a folder that is locked at once.
+# This limits how often a folder is made again because it could not be locked.
 MOST_TRIES = 10
 
 
@@ -31,7 +31,7 @@ class Scratch:
             with suppress(OSError):
                 folder.rmdir()
         else:
-            raise UsageError(f"{folder.parent}: a folder in there cannot be locked; TMPDIR names another place")
+            raise UsageError(f"{folder.parent}: a folder in there cannot be locked; set TMPDIR to another folder")
         self.path = folder
         self.cleanup = weakref.finalize(self, _remove, folder, lock)
 
@@ -54,7 +54,7 @@ def lock_folder(folder: Path) -> int | None:
         return None
     with suppress(OSError):
         own = os.fstat(handle).st_uid == os.getuid()
-        # Another folder may have its name since it was opened.
+        # Another folder may have got its name since it was opened.
         if own and try_lock(handle) and os.path.samestat(os.fstat(handle), os.lstat(folder)):
             return handle
     os.close(handle)
@@ -67,18 +67,18 @@ def _remove(folder: Path, lock: int) -> None:
 
 
 def reap_folders() -> list[Path]:
-    """Remove the temporary folders of processes that have ended, and return those that are gone."""
+    """Remove the temporary folders of processes that have ended, and return those that were removed."""
     removed = []
     root = Path(tempfile.gettempdir())
-    for path in find_named(root):
+    for path in find_owned_folders(root):
         if (lock := lock_folder(path)) is not None:
             _remove(path, lock)
             removed += [] if os.path.lexists(path) else [path]
     return removed
 
 
-def find_named(root: Path) -> list[Path]:
-    """Return what has the name of a folder with an owner."""
+def find_owned_folders(root: Path) -> list[Path]:
+    """Return the entries of a folder that are named like a folder with an owner."""
     with suppress(OSError):
         return sorted(root / name for name in filter(NAMED.fullmatch, os.listdir(root)))
     return []

@@ -1,8 +1,8 @@
-"""A run in the formats of other programs: one file per format, and one line here.
+"""Exports of a run in the formats of other programs: each has a module, and an entry in EXPORTS.
 
 Other programs do not pair by round, so no verdict is ever computed from an export. If a format has room for the
-verdict, it is written as it is. A format's file is imported when it is written: the command line reads these lines for
-its help.
+verdict, it is written unchanged. The module of a format is imported only when it is used, since the command line needs
+only EXPORTS for its help.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """A format: a text, or files under a usual name."""
+    """A format, which is either one text, or files with a usual name."""
 
     name: str
-    # The module with `render(run) -> str`, without the last line's end, or with `write(run, path) -> paths`.
+    # The module has `render(run) -> str`, whose text has no final newline, or `write(run, path) -> paths`.
     module: str
-    # The file or folder in the run folder that `write` writes to by default; a text goes to stdout.
-    usual_name: str = ""
+    # `write` writes to this file or folder in the run folder by default; a text goes to stdout.
+    default_name: str = ""
     is_folder: bool = False
-    # The flat table that it holds unless another is asked for; its function takes that as its last argument.
+    # The export holds this flat table unless another is requested; its function takes that as the last argument.
     table: str = ""
-    # Whether the user may say what it makes of an open verdict.
+    # This is true if the user can choose how an open verdict is exported.
     takes_inconclusive: bool = False
 
 
@@ -37,21 +37,21 @@ EXPORTS: dict[str, Export] = {
     export.name: export
     for export in (
         Export(name="csv", module=".csv", table="arms"),
-        Export(name="parquet", module=".parquet", table="calls", usual_name="{table}.parquet"),
+        Export(name="parquet", module=".parquet", table="calls", default_name="{table}.parquet"),
         Export(name="json", module=".json"),
         Export(name="markdown", module=".markdown"),
         Export(name="junit", module=".junit", takes_inconclusive=True),
-        Export(name="pyperf", module=".pyperf", usual_name="pyperf", is_folder=True),
+        Export(name="pyperf", module=".pyperf", default_name="pyperf", is_folder=True),
         Export(name="bencher", module=".bencher"),
         Export(name="github-benchmark", module=".github_benchmark"),
-        Export(name="asv", module=".asv", usual_name="asv", is_folder=True),
+        Export(name="asv", module=".asv", default_name="asv", is_folder=True),
         Export(name="openmetrics", module=".openmetrics"),
     )
 }
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """The text, if it is meant for stdout; otherwise the files that were written."""
 
     text: str | None = None
@@ -68,7 +68,7 @@ def check_export(
     from orchestrator.terminal import output_file
 
     if to not in EXPORTS:
-        raise UsageError(f"unknown format {to!r}{did_you_mean(to, EXPORTS)}; it is {', '.join(EXPORTS)}")
+        raise UsageError(f"unknown format {to!r}{did_you_mean(to, EXPORTS)}; choose from {', '.join(EXPORTS)}")
     if table is not None and not EXPORTS[to].table:
         tabled = [name for name, export in EXPORTS.items() if export.table]
         raise UsageError(f"--table goes with --format {' or '.join(tabled)}; leave it out with --format {to}")
@@ -76,14 +76,14 @@ def check_export(
         able = [name for name, export in EXPORTS.items() if export.takes_inconclusive]
         raise UsageError(f"--inconclusive goes with --format {' or '.join(able)}; leave it out with --format {to}")
     if table is not None and table not in TABLES:
-        raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; it is {', '.join(TABLES)}")
+        raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; choose from {', '.join(TABLES)}")
     if output and not EXPORTS[to].is_folder:
         output_file.check_output(output)
 
 
 def export_run(
     run: Run, to: str, table: str | None = None, output: Path | None = None, *, inconclusive: str | None = None
-) -> Exported:
+) -> ExportResult:
     """Export a run; without an output, return a text, or write files to the run folder under their usual names."""
     from orchestrator.exports.files import write_text
 
@@ -92,10 +92,12 @@ def export_run(
     module = import_module(entry.module, __name__)
     table = table or entry.table
     tables = (table,) if table else (inconclusive,) if inconclusive else ()
-    if entry.usual_name:
-        return Exported(files=module.write(run, output or run.path / entry.usual_name.format(table=table), *tables))
+    if entry.default_name:
+        return ExportResult(
+            files=module.write(run, output or run.path / entry.default_name.format(table=table), *tables)
+        )
     text = module.render(run, *tables)
     if output is None:
-        return Exported(text=text)
+        return ExportResult(text=text)
     write_text(output, text)
-    return Exported(files=(output,))
+    return ExportResult(files=(output,))

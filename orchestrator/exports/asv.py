@@ -1,4 +1,4 @@
-"""The results folder of airspeed velocity: a machine, benchmarks by workload and metric, a result file per version."""
+"""The results folder of airspeed velocity: a machine, benchmarks by workload and metric, and one file per version."""
 
 import hashlib
 import math
@@ -23,10 +23,10 @@ COLUMNS = (
     "stats_q_75", "stats_number", "stats_repeat", "samples", "profile",
 )  # fmt: skip
 STATS = ("ci_99_a", "ci_99_b", "q_25", "q_75", "number", "repeat")
-# A workload whose parameters span many times more combinations than it has cases gets its cases for a parameter.
+# If the parameters of a workload have more combinations than this, its cases become the only parameter.
 MOST_COMBINATIONS = 10_000
 
-# asv's type and unit, and how many of these the unit of a metric is.
+# Each unit has asv's type and unit, and the factor that converts a figure to that.
 UNITS: Mapping[Unit, tuple[str, str, float]] = {
     "ms": ("time", "seconds", 1e-3),
     "bytes": ("peakmemory", "bytes", 1.0),
@@ -42,7 +42,7 @@ class Benchmark:
     digest: str
     parameters: dict[str, list[str]]
     cases: tuple[Case | None, ...]
-    # What is compared in addition to times, if it is about that.
+    # The benchmark is about this metric, or about times if there is none.
     metric: MetricSpec | None = None
 
     @property
@@ -98,7 +98,7 @@ def _machine(run: Run) -> dict[str, str]:
 def _benchmark(run: Run, workload: str) -> Benchmark:
     cases = [case for case in run.plan.cases if case.workload == workload]
     names = dict.fromkeys(name for case in cases for name, _ in case.params)
-    # Every value in the order of its first use, as Python writes it, or None if a case lacks the parameter.
+    # Values are in the order of their first use, as Python writes them; None means that a case lacks the parameter.
     parameters = {name: list(dict.fromkeys(repr(dict(case.params).get(name)) for case in cases)) for name in names}
     if math.prod(map(len, parameters.values())) > max(MOST_COMBINATIONS, len(cases)):
         parameters = {"case": [repr(case.label) for case in cases]}
@@ -106,7 +106,7 @@ def _benchmark(run: Run, workload: str) -> Benchmark:
     else:
         by_values = {tuple(repr(dict(case.params).get(name)) for name in parameters): case for case in cases}
         placed = tuple(by_values.get(combination) for combination in product(*parameters.values()))
-    # The benchmark's name is not the workload's alone: `version` would be taken for the format's.
+    # The name has a prefix, since a workload called `version` would be taken for the version of the format.
     name = key(f"tfcompare.{workload}")
     source = run.manifest.sources.get(workload) or repr(sorted(parameters.items()))
     return Benchmark(name, hashlib.sha256(source.encode()).hexdigest(), parameters, placed)

@@ -12,7 +12,7 @@ from orchestrator.terminal import strict_json
 
 LONGEST_NAME = 1024
 
-# Times are in nanoseconds, as Bencher's own.
+# Times are in nanoseconds, like those of Bencher.
 UNITS: Mapping[Unit, float] = {"ms": 1e6, "bytes": 1.0, "count": 1.0}
 
 Metric = dict[str, float]
@@ -26,7 +26,6 @@ def render(run: Run) -> str:
             continue
         name = arm.key
         cpu = "cpu" if run.plan.judge == "cpu" else ""
-        # Like Bencher's own latency, in nanoseconds, with the quartiles of the replicates as bounds.
         bounds = quartiles(times[name]) if name in times else (None, None)
         measures = {cpu or "latency": _metric(round(arm.time_ms * 1e6, 3), *bounds)}
         comparison = comparisons.get(name)

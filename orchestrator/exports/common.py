@@ -27,7 +27,7 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 
 
 def verdict(comparison: Comparison) -> str:
-    """Return the verdict with what is needed to read it: a margin other than the run's, and whether it came late."""
+    """Return the verdict with its margin, if that is not the run's, and with a mark if it is exploratory."""
     metric, margin = comparison.pair.metric, comparison.pair.margin
     within = f" within {scale_of(metric).show_margin(margin)}" if comparison.verdict == "same" and margin else ""
     word = describe_verdict(metric, comparison.shown_verdict)
@@ -42,7 +42,7 @@ def describe_comparison(comparison: Comparison) -> str:
 
 
 def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
-    """Yield what was compared in addition to times, with the figure of each arm."""
+    """Yield the metrics that were compared in addition to times, with the figure of each arm."""
     for metric in run.evaluation.metrics:
         spec = METRICS[metric]
         for arm in run.arms:
@@ -50,8 +50,8 @@ def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
                 yield spec, arm, arm.figures[metric]
 
 
-def describe_beside(run: Run) -> dict[ArmKey, list[str]]:
-    """Return what was found of each arm in addition to its time, a line each: of memory, first calls and results."""
+def describe_other_metrics(run: Run) -> dict[ArmKey, list[str]]:
+    """Return, by arm, one line for each result in addition to its time: memory, first calls and results."""
     lines: dict[ArmKey, list[str]] = defaultdict(list)
     for comparison in run.evaluation.of_metrics:
         about = METRICS[comparison.pair.metric].about

@@ -6,7 +6,7 @@ import pyarrow.csv
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
-# A spreadsheet takes a cell that begins so for a formula and runs it; some also in the wide forms.
+# A spreadsheet runs a cell that begins with one of these as a formula; some also accept the full-width forms.
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 

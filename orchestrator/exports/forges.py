@@ -24,7 +24,7 @@ PER_PAGE, MOST_PAGES = 100, 20
 MOST_BYTES = 2**24
 NAME = re.compile(r"[\w.-]+( [\w.-]+)*", re.ASCII)
 LONGEST_NAME = 60
-NOT_HERE = (
+NO_PULL_REQUEST = (
     "this job belongs to no pull request: GitHub Actions names one in GITHUB_EVENT_PATH, GitLab in "
     "CI_MERGE_REQUEST_IID; --dry-run prints the comment"
 )
@@ -32,27 +32,27 @@ NOT_HERE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Forge:
-    """The comments of one pull request: where they are listed, where each one is, and how to be let in."""
+    """The comments of one pull request: the addresses of their list and of each one, and the headers for access."""
 
     name: str
     api: str
     comments: str
     comment: str
     headers: Mapping[str, str]
-    # The method that replaces a comment.
+    # This HTTP method replaces a comment.
     replaces: str
-    # The most characters of a comment.
+    # A comment has at most this many characters.
     room: int
     advice: str
 
 
 def find_forge(environ: Mapping[str, str]) -> Forge:
-    """Return where the job's pull request is, or raise UsageError."""
+    """Return the forge that has the job's pull request, or raise UsageError."""
     if environ.get("GITHUB_ACTIONS") == "true":
         return _github(environ)
     if environ.get("GITLAB_CI") == "true":
         return _gitlab(environ)
-    raise UsageError(NOT_HERE)
+    raise UsageError(NO_PULL_REQUEST)
 
 
 def _github(environ: Mapping[str, str]) -> Forge:
@@ -66,7 +66,7 @@ def _github(environ: Mapping[str, str]) -> Forge:
     repository = f"{api}/repos/{quote(environ.get('GITHUB_REPOSITORY', ''))}"
     request, measured = event.get("pull_request"), event.get("workflow_run")
     if not isinstance(request, dict) and not isinstance(measured, dict):
-        raise UsageError(NOT_HERE)
+        raise UsageError(NO_PULL_REQUEST)
     token = _token(environ, "GITHUB_TOKEN", "pass it as `env: GITHUB_TOKEN: ${{ github.token }}`")
     forge = Forge(
         name="GitHub",
@@ -85,22 +85,22 @@ def _github(environ: Mapping[str, str]) -> Forge:
     )
     number = request.get("number") if isinstance(request, dict) else _find_measured(forge, repository, measured)
     if not isinstance(number, int):
-        raise UsageError(NOT_HERE)
+        raise UsageError(NO_PULL_REQUEST)
     return replace(forge, comments=forge.comments.format(number))
 
 
 def _find_measured(forge: Forge, repository: str, run: Any) -> int:
     """Return the open pull request that another workflow's run has measured.
 
-    Its number is never taken from what that run left behind: code of a pull request may have written that. GitHub names
-    only its branch and its commit if it comes from a fork.
+    Its number is never taken from the files of that run, which code of the pull request may have written. If the pull
+    request comes from a fork, GitHub names only its branch and its commit.
     """
     try:
         head = f"{run['head_repository']['owner']['login']}:{run['head_branch']}"
         found = _call(forge, "GET", f"{repository}/pulls?{urlencode({'state': 'open', 'head': head})}")
         return next(int(pull["number"]) for pull in found if pull["head"]["sha"] == run["head_sha"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(NOT_HERE) from error
+        raise UsageError(NO_PULL_REQUEST) from error
     except StopIteration as error:
         raise UsageError(f"no open pull request from {head} has the commit that was measured: nothing to do") from error
 
@@ -108,7 +108,7 @@ def _find_measured(forge: Forge, repository: str, run: Any) -> int:
 def _gitlab(environ: Mapping[str, str]) -> Forge:
     number = environ.get("CI_MERGE_REQUEST_IID", "")
     if not re.fullmatch(r"\d+", number, re.ASCII):
-        raise UsageError(NOT_HERE)
+        raise UsageError(NO_PULL_REQUEST)
     api = environ.get("CI_API_V4_URL", "")
     notes = f"{api}/projects/{quote(environ.get('CI_PROJECT_ID', ''))}/merge_requests/{number}/notes"
     token = _token(environ, "GITLAB_TOKEN", "a project access token with the scope `api`, as a masked variable")
@@ -147,7 +147,7 @@ def _marker(name: str) -> str:
 
 
 def replace_comment(forge: Forge, name: str, marked: str) -> tuple[bool, str]:
-    """Replace the comment of this name, or make it; return whether there was one, and its address."""
+    """Replace or create the comment with this name; return whether there was one, and its address."""
     own = _find_own(forge, name)
     if own is None:
         return False, _address(_call(forge, "POST", forge.comments, {"body": marked}))
@@ -165,7 +165,7 @@ def _find_own(forge: Forge, name: str) -> int | None:
         text, number = comment.get("body"), comment.get("id")
         if not isinstance(writer, dict) or not isinstance(text, str) or not isinstance(number, int):
             continue
-        # The token of a job has no account that can be asked for; what it writes is a bot's.
+        # The account of a job's token cannot be queried; its comments are those of a bot.
         is_own = writer.get("id") == account if isinstance(account, int) else writer.get("type") == "Bot"
         if is_own and text.partition("\n")[0].rstrip("\r") == _marker(name):
             return number
@@ -201,7 +201,7 @@ def _call(forge: Forge, method: str, url: str, content: object = None) -> Any:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirect would carry the token elsewhere."""
+    """A handler that follows no redirects, since one would carry the token elsewhere."""
 
     def redirect_request(self, *details: Any) -> None:
         return None

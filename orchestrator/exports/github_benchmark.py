@@ -1,4 +1,4 @@
-"""The list that github-action-benchmark reads as `customSmallerIsBetter`: what was compared of every arm."""
+"""The list that github-action-benchmark reads as `customSmallerIsBetter`: one entry for each figure of an arm."""
 
 from collections.abc import Mapping
 
@@ -12,13 +12,13 @@ from orchestrator.terminal.text import escape_unprintable
 
 UNITS: Mapping[Unit, tuple[str, float]] = {"ms": ("ms", 1.0), "bytes": ("MiB", 2.0**-20), "count": ("count", 1.0)}
 # The action puts names between backticks into a Markdown table.
-UNTABLED = str.maketrans("`|", "'/")
+SAFE_IN_TABLES = str.maketrans("`|", "'/")
 
 
 def render(run: Run) -> str:
     times, comparisons = times_ns(run), by_candidate(run.comparisons)
     entries = []
-    # The name that CPU time has where it is compared in addition to wall time.
+    # CPU time has the same name as when it is compared in addition to wall time.
     of_cpu = " cpu" if run.plan.judge == "cpu" else ""
     for arm in run.arms:
         if arm.time_ms is None:
@@ -29,12 +29,12 @@ def render(run: Run) -> str:
         lines += [f"died: {arm.reason}"] if arm.outcome == "died" else []
         spread = {}
         if name in times:
-            # Half the distance between the quartiles of the replicates, which is shown and used for nothing else.
+            # The range is half the distance between the quartiles of the replicates, and is only shown.
             low, high = quartiles(times[name])
             spread = {"range": f"± {(high - low) / 2e6:.3g}"}
         entries.append(
             {
-                "name": key(f"{name.case} {name.target}{of_cpu}").translate(UNTABLED),
+                "name": key(f"{name.case} {name.target}{of_cpu}").translate(SAFE_IN_TABLES),
                 "unit": "ms/step",
                 "value": arm.time_ms,
                 **spread,
@@ -45,7 +45,7 @@ def render(run: Run) -> str:
         unit, factor = UNITS[spec.unit]
         entries.append(
             {
-                "name": key(f"{arm.case.label} {arm.target} {spec.name}").translate(UNTABLED),
+                "name": key(f"{arm.case.label} {arm.target} {spec.name}").translate(SAFE_IN_TABLES),
                 "unit": unit,
                 "value": figure * factor,
                 "extra": f"tfcompare run {run.plan.run}",

@@ -1,4 +1,4 @@
-"""JUnit XML, which every CI system shows: a suite per candidate version, a test per case, a failure if it is slower."""
+"""JUnit XML, which every CI system shows: one suite per candidate version, one test per case, a failure if slower."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from datetime import UTC
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from orchestrator.exports.common import describe_beside, describe_comparison
+from orchestrator.exports.common import describe_comparison, describe_other_metrics
 from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation, Replicate, Target
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
@@ -43,7 +43,7 @@ def _tests(run: Run, target: Target, inconclusive: str) -> Iterable[Element]:
     There is also one for each arm that no comparison is about and that was not measured; otherwise a case that dies
     everywhere would be missing.
     """
-    evaluation, durations, beside = run.evaluation, durations_s(run.replicates), describe_beside(run)
+    evaluation, durations, beside = run.evaluation, durations_s(run.replicates), describe_other_metrics(run)
     arms = {arm.key: arm for arm in evaluation.arms}
     own = [
         comparison
@@ -54,7 +54,7 @@ def _tests(run: Run, target: Target, inconclusive: str) -> Iterable[Element]:
         name = comparison.pair.arms[1]
         test = _build_comparison_test(evaluation, comparison, arms[name], inconclusive)
         test.set("time", f"{durations.get(name, 0.0):.9f}")
-        # Of a metric that the run was not planned for, none is a failure: `--fail-on` says which are errors.
+        # A metric that the run was not planned for is never a failure here: `--fail-on` says which are errors.
         if comparison.pair.across:
             _add_output(test, beside.get(name, ()))
         yield test
@@ -84,7 +84,7 @@ def _build_comparison_test(
     name += "" if baseline == evaluation.plan.targets[0] else f" against {baseline}"
     test = _test(arm, name)
     message = describe_comparison(comparison)
-    # As --fail-on has it.
+    # --fail-on uses the same rule.
     is_open = comparison.report_verdict == "inconclusive" or comparison.exploratory
     if comparison.verdict == "slower" and not is_open:
         _add_result(test, "failure", message, kind="slower")

@@ -91,7 +91,7 @@ def _first_warning(warnings: Sequence[str]) -> str:
 
 
 def _list_shared_parameters(evaluation: Evaluation) -> str:
-    """Say once which parameters all cases of a workload have; names of cases leave them out."""
+    """List the parameters that all cases of a workload share, since the names of cases leave them out."""
     parts = []
     for workload, cases in by_workload(arm.case for arm in evaluation.arms).items():
         shared, _, _ = split_params(cases)
@@ -116,7 +116,7 @@ def _table_of_changes(evaluation: Evaluation) -> str:
         header, (_change(comparison, arms[comparison.pair.arms[1]], names) for comparison in changed[:MOST_ROWS])
     )
     remaining = len(changed) - MOST_ROWS
-    return f"{table}\n\n{remaining} more are slower or faster, by less: below." if remaining > 0 else table
+    return f"{table}\n\n{remaining} more are slower or faster, but by less; see below." if remaining > 0 else table
 
 
 def _change(comparison: Comparison, arm: ArmResult, names: Mapping[str, str]) -> tuple[str, ...]:
@@ -159,5 +159,5 @@ def _lines(lines: Iterable[str]) -> str:
     while count < len(every) and len(every[count]) < room:
         room -= len(every[count]) + 1
         count += 1
-    more = [f"\n{len(every) - count} more: see another format."] if count < len(every) else []
+    more = [f"\n{len(every) - count} more are left out; other export formats list them."] if count < len(every) else []
     return "\n".join(every[:count] + more)

@@ -1,7 +1,7 @@
 """OpenMetrics text, for Prometheus and compatible programs: times, ratios and verdicts as they are in the run.
 
-Every metric is a gauge: with the types for facts and states, the textfile collector and other programs that read the
-older text format refuse the whole file.
+Every metric is a gauge: the textfile collector, and other programs that read the older text format, refuse a whole file
+that has the types for facts and states.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Family:
-    """A metric with its samples by their labels as written, which must not occur twice."""
+    """A metric with its samples, stored by their labels as written, which must not occur twice."""
 
     name: str
     help: str
@@ -55,7 +55,7 @@ def render(run: Run) -> str:
 
 
 def _about(run: Run) -> tuple[Family, ...]:
-    """Return what is known about the run, without its name: a label that changes each night makes a series for ever."""
+    """Return facts about the run without its name, since a label that changes each night creates endless series."""
     plan, manifest = run.plan, run.manifest
     about = Family("tfcompare_run_info", "Where and with what the other metrics were measured.")
     about.add(
@@ -77,12 +77,12 @@ def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
         name = "_".join(filter(None, ("tfcompare", spec.name, unit)))
         about = f"Median of {spec.about}{f': {spec.meaning}' if spec.meaning else ''}."
         figures[metric] = Family(name, about, unit)
-    rounds = Family("tfcompare_rounds", "Rounds that count.")
+    rounds = Family("tfcompare_rounds", "Number of valid rounds.")
     outcome = Family("tfcompare_outcome", "Outcome of an arm.")
     for arm in arms:
         labels = {"workload": arm.case.workload, "case": arm.case.label, "target": str(arm.target)}
         for metric, figure in arm.figures.items():
-            # Where CPU time is judged, it stands for the time.
+            # If CPU time is judged, the figure of `time` is CPU time, which is not exported as wall time.
             if metric != "time" or arm.wall_ms is None:
                 figures[metric].add(labels, METRICS[metric].export(figure))
         rounds.add(labels, arm.rounds)
@@ -95,12 +95,12 @@ def _of_comparisons(plan: Plan, comparisons: Iterable[Comparison]) -> tuple[Fami
     low = Family("tfcompare_ratio_low", "Lower end of the ratio's interval.")
     high = Family("tfcompare_ratio_high", "Upper end of the ratio's interval.")
     differences = [
-        Family("tfcompare_difference", "Candidate less baseline, paired by round: bytes or traces, not seconds."),
+        Family("tfcompare_difference", "Candidate minus baseline, paired by round: bytes or traces, not seconds."),
         Family("tfcompare_difference_low", "Lower end of the difference's interval."),
         Family("tfcompare_difference_high", "Upper end of the difference's interval."),
     ]
     late = Family("tfcompare_exploratory", "1 if rounds were added after the error was spent.")
-    verdict = Family("tfcompare_verdict", "As tfcompare judged it; compute none from the other metrics.")
+    verdict = Family("tfcompare_verdict", "The verdict of tfcompare; do not compute verdicts from the other metrics.")
     for comparison in comparisons:
         pair = comparison.pair.flat
         labels = {

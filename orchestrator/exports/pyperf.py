@@ -84,7 +84,7 @@ def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
         words, codes = labels(ordered, "phase")
         phases = np.array(words, dtype=object)[codes]
         steps = ordered["steps"].to_numpy()
-        # pyperf knows no time of nothing; verdicts too count a nanosecond at least.
+        # pyperf does not accept a time of zero; verdicts also count at least a nanosecond.
         seconds = np.maximum(ordered[column].to_numpy() / steps, 1.0) / 1e9
         numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
         for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
@@ -116,7 +116,7 @@ def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], comparison: Compar
 def _run(calls: TimedReplicate) -> dict[str, Any]:
     """Return a pyperf run: its value is the typical time of a step, and earlier calls except the build are warm-up.
 
-    A replicate is what repeats, and `pyperf compare_to` wants equally many values on both sides.
+    The replicate is what repeats, and `pyperf compare_to` wants equally many values on both sides.
     """
     replicate, in_bursts = calls.replicate, calls.phases == "burst"
     before = ~in_bursts & (calls.phases != "build")

@@ -32,29 +32,30 @@ from orchestrator.plan.pairs import in_order
 
 CHUNK_BYTES = 1 << 20
 MANIFEST = "manifest.json"
-# Of a manifest or a configuration, which are parsed; and of an archive: an image has some ten members a layer at most.
+# A manifest or a configuration, which are parsed, may have MOST_JSON_BYTES. An archive may have MOST_MEMBERS and
+# MOST_IMAGES: an image has at most about ten members per layer.
 MOST_JSON_BYTES, MOST_MEMBERS, MOST_IMAGES = 2**20, 10_000, 500
-# Of an image: engines take 127 layers at most, and the largest image has some 20 GB.
+# An engine accepts at most 127 layers in an image, and the largest image has about 20 GB.
 MOST_LAYERS, MOST_BYTES = 127, 2**36
 GZIP = b"\x1f\x8b"
-# What engines unpack as well. No engine saves the first two, and the standard library has no zstd.
-UNCOUNTED = re.compile(rb"(?P<bzip2>BZh)|(?P<xz>\xfd7zXZ)|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\*M\x18)")
-# What a file takes on a disk beyond its content, at most: its last block, and its entry.
+# Engines also unpack these formats. None of them writes the first two, and the standard library cannot read zstd.
+OTHER_COMPRESSION = re.compile(rb"(?P<bzip2>BZh)|(?P<xz>\xfd7zXZ)|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\*M\x18)")
+# A file takes at most this much of a disk in addition to its content, for its last block and its entry.
 BLOCK_BYTES = 4096
 UNTAGGED = "<none>:<none>"
-# What reading JSON of another shape raises.
-MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)
+# Reading JSON of an unexpected shape raises one of these.
+PARSE_ERRORS = (AttributeError, KeyError, TypeError, ValueError)
 LABELS = (SPEC_LABEL, "tfcompare.version", "tfcompare.flavour", "tfcompare.python", "tfcompare.lock", BASE_NAME)
-# Of an image's configuration, what its containers get.
+# Containers get these settings from the configuration of their image.
 SETTINGS = ("Cmd", "Entrypoint", "Env", "Labels", "User", "Volumes", "WorkingDir")
-# What is around the layers in an archive: configurations, and a tar's own blocks.
+# An archive is larger than its layers by this factor, since it also has configurations and the blocks of a tar file.
 OVERHEAD = 1.02
 
-Tell = Callable[[int], None]
+SendMessage = Callable[[int], None]
 
 
 @dataclass(frozen=True, order=True)
-class PackedLayer:
+class ArchivedLayer:
     """The place of a layer in an archive, and its size there."""
 
     place: int
@@ -62,14 +63,14 @@ class PackedLayer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Packed:
+class ArchivedImage:
     """An image in an archive: its name, its configuration as it was checked, and where its layers are."""
 
     tag: str
     labels: dict[str, str]
     config: bytes
     content: object
-    layers: tuple[PackedLayer, ...]
+    layers: tuple[ArchivedLayer, ...]
 
     @property
     def base(self) -> tuple[str, str]:
@@ -87,16 +88,18 @@ class Packed:
 
 
 def describe_content(diff_ids: object, settings: Mapping[str, object]) -> object:
-    """Return what distinguishes an image from others: its layers, by their hashes, and its settings."""
+    """Return what distinguishes an image from other images: the hashes of its layers, and its settings."""
     return diff_ids or [], {name: settings.get(name) or None for name in SETTINGS}
 
 
 def weight(client: docker.DockerClient, images: Collection[ImageStatus]) -> int:
-    """Return about how many bytes an archive of these images has."""
+    """Return the approximate size of an archive of these images in bytes."""
     return int(sizes.together(sizes.steps(client, [status.image.id for status in images])) * OVERHEAD)
 
 
-def save(client: docker.DockerClient, path: Path, images: Collection[ImageStatus], needed: int, tell: Tell) -> None:
+def save(
+    client: docker.DockerClient, path: Path, images: Collection[ImageStatus], needed: int, tell: SendMessage
+) -> None:
     """Write an archive, completely or not at all; call `tell` with the number of bytes written each time."""
     try:
         if path.is_dir():
@@ -113,27 +116,27 @@ def save(client: docker.DockerClient, path: Path, images: Collection[ImageStatus
                 file.write(chunk)
                 tell(len(chunk))
     except requests.RequestException:
-        # An OSError too, but of the engine.
+        # This is also an OSError, but it comes from the engine.
         raise
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _stream(client: docker.DockerClient, names: list[str]) -> Iterator[bytes]:
-    # The docker package saves one image; of several in one archive, shared layers are there once.
+    # The docker package can save only one image; an archive of several images contains shared layers only once.
     api = client.api
     answer = api.get(
         f"{api.base_url}/v{api.api_version}/images/get", params={"names": names}, stream=True, timeout=None
     )
     try:
         if answer.status_code != 200:
-            raise EnvironmentFailed(f"the engine does not hand out its images: {answer.text.strip()}")
+            raise EnvironmentFailed(f"the engine cannot export its images: {answer.text.strip()}")
         yield from answer.iter_content(CHUNK_BYTES)
     finally:
         answer.close()
 
 
-def read_archive(path: Path) -> tuple[Packed, ...]:
+def read_archive(path: Path) -> tuple[ArchivedImage, ...]:
     """Return the contents of an archive.
 
     They are checked before any of them reaches the engine, which would accept every name that it is given.
@@ -144,7 +147,7 @@ def read_archive(path: Path) -> tuple[Packed, ...]:
         # An engine writes them in any order.
         order = in_order(Target(image.labels["tfcompare.version"]) for image in packed)
         packed.sort(key=lambda image: order.index(Target(image.labels["tfcompare.version"])))
-    except (*MISSHAPEN, RecursionError) as error:
+    except (*PARSE_ERRORS, RecursionError) as error:
         raise _no_archive(path, error) from error
     if not packed:
         raise UsageError(f"{path}: there is no image in it")
@@ -158,7 +161,7 @@ def _open(path: Path) -> Iterator[Any]:
         with path.open("rb") as file:
             yield _unpack(file)
     except requests.RequestException:
-        # An OSError too, but of the engine.
+        # This is also an OSError, but it comes from the engine.
         raise
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise _no_archive(path, error) from error
@@ -179,7 +182,7 @@ class Uncountable(Exception):
 
 
 class SmallReads(io.RawIOBase):
-    """A file of which no large part is read at once: a header may state that a name has gigabytes."""
+    """A file that is never read in large parts, since a header may state that a name has gigabytes."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -200,7 +203,7 @@ class SmallReads(io.RawIOBase):
 class LayerContent(io.RawIOBase):
     """The bytes of a layer; raise ReadError if the archive ends before them."""
 
-    def __init__(self, file: Any, layer: PackedLayer) -> None:
+    def __init__(self, file: Any, layer: ArchivedLayer) -> None:
         self._file, self._layer, self._position = file, layer, 0
 
     def readable(self) -> bool:
@@ -229,12 +232,12 @@ class LayerContent(io.RawIOBase):
 
 
 class Members:
-    """The members of an archive by their names, each of which is a file or a folder that lies in it only once."""
+    """The members of an archive by name: files, folders and links, each of which may occur only once."""
 
     def __init__(self, tar: tarfile.TarFile, file: Any) -> None:
         self._file = file
         self._files: dict[str, tarfile.TarInfo] = {}
-        # `docker save` writes a layer that is there twice once, and a link to it.
+        # If a layer occurs twice, `docker save` writes it once, with a link to it.
         self._links: dict[str, str] = {}
         names: set[str] = set()
         for number, member in enumerate(tar, 1):
@@ -251,15 +254,15 @@ class Members:
             elif not member.isdir():
                 raise tarfile.ReadError(f"{name!r} is neither a file nor a folder")
 
-    def find(self, name: object) -> PackedLayer:
-        """Return the place of a file that an archive's manifest names, of which a link is followed once."""
+    def find(self, name: object) -> ArchivedLayer:
+        """Return the place of a file that an archive's manifest names; follow one link if it is one."""
         if not isinstance(name, str):
             raise TypeError("a name that is no text")
         normal = _normalise(name)
         normal = self._links.get(normal, normal)
         if normal not in self._files:
             raise KeyError(f"there is no file {normal}")
-        return PackedLayer(self._files[normal].offset_data, self._files[normal].size)
+        return ArchivedLayer(self._files[normal].offset_data, self._files[normal].size)
 
     def read(self, name: object) -> bytes:
         """Return the content of a small file."""
@@ -270,7 +273,7 @@ class Members:
 
 
 def _normalise(name: str) -> str:
-    """Return a member's name without `.` and doubled slashes; raise ReadError if it is no plain path inside."""
+    """Return a member's name without `.` and doubled slashes; raise ReadError if it may lead out."""
     if name.startswith("/") or ".." in name.split("/"):
         raise tarfile.ReadError(f"the name {name!r} may lead out of it")
     return posixpath.normpath(name)
@@ -284,8 +287,8 @@ def _follow(name: str, target: str) -> str:
     return normal
 
 
-def _read_images(path: Path, members: Members) -> list[Packed]:
-    packed: list[Packed] = []
+def _read_images(path: Path, members: Members) -> list[ArchivedImage]:
+    packed: list[ArchivedImage] = []
     entries = json.loads(members.read(MANIFEST))
     if len(entries) > MOST_IMAGES:
         raise tarfile.ReadError(f"it has more than {MOST_IMAGES} images")
@@ -299,7 +302,7 @@ def _read_images(path: Path, members: Members) -> list[Packed]:
         if any(tag == image.tag for image in packed):
             raise UsageError(f"{path}: {tag} is in it twice. Nothing was loaded")
         content = describe_content(parsed["rootfs"]["diff_ids"], parsed["config"])
-        packed.append(Packed(tag=tag, labels=labels, config=config, content=content, layers=layers))
+        packed.append(ArchivedImage(tag=tag, labels=labels, config=config, content=content, layers=layers))
     return packed
 
 
@@ -322,16 +325,16 @@ def _describe_image(path: Path, tags: list[str], config: Any) -> tuple[str, dict
     return tag, labels
 
 
-def require_room(client: docker.DockerClient, path: Path, packed: Collection[Packed]) -> None:
-    """Raise UsageError if the engine's disk has no room for what the images unpack to, or if that cannot be counted.
+def require_room(client: docker.DockerClient, path: Path, packed: Collection[ArchivedImage]) -> None:
+    """Raise UsageError if the engine's disk has no room for the unpacked images, or if their size cannot be counted.
 
-    The engine unpacks whatever it gets. So the layers are unpacked here first, in steps of which nothing is kept, and
-    no further than there is room.
+    The engine unpacks whatever it gets. So the layers are unpacked here first, in steps and without keeping anything,
+    and only as far as there is room.
     """
     room, problem = _find_room(client, len(packed))
-    # While the engine unpacks an image, it keeps a copy of what it got.
+    # The engine keeps a copy of an image while it unpacks it.
     needed = max((image.size for image in packed), default=0)
-    # Images share what they have in common from the bottom; on another layer, the same layer is unpacked again.
+    # Images share a layer only if all layers below it are also the same; otherwise it is unpacked again.
     stacks = {image.layers[:height] for image in packed for height in range(1, len(image.layers) + 1)}
     times = Counter(stack[-1] for stack in stacks)
     try:
@@ -348,25 +351,25 @@ def require_room(client: docker.DockerClient, path: Path, packed: Collection[Pac
                 needed += taken
     except Uncountable as error:
         raise UsageError(f"{path}: {error}. Nothing was loaded") from error
-    except (*MISSHAPEN, RecursionError) as error:
+    except (*PARSE_ERRORS, RecursionError) as error:
         raise _no_archive(path, error) from error
 
 
 def _find_room(client: docker.DockerClient, count: int) -> tuple[int, str]:
-    """Return how much this number of images may take, and what it means if they need more."""
+    """Return how much this number of images may take, and what to report if they need more."""
     most = MOST_BYTES * count, "more than any images of tfcompare's"
     root = Path(str(client.info().get("DockerRootDir", "")))
-    # An engine that is reached through a socket runs here, unless its folders are another container's.
+    # An engine behind a socket runs on this machine, but its folders may be those of another container.
     if not client.api.base_url.startswith("http+docker:") or not root.is_absolute() or not root.is_dir():
         return most
     free = shutil.disk_usage(root).free
     return min(most, (free, "and the engine's disk has no more free; `tfcompare images prune` frees some"))
 
 
-def measure_layer(file: Any, layer: PackedLayer) -> Iterator[int]:
+def measure_layer(file: Any, layer: ArchivedLayer) -> Iterator[int]:
     """Yield how much of a disk a layer takes up to each of its files; raise Uncountable if it could take more."""
     part = io.BufferedReader(LayerContent(file, layer))
-    if match := UNCOUNTED.match(part.peek(8)):
+    if match := OTHER_COMPRESSION.match(part.peek(8)):
         raise Uncountable(
             f"a layer is packed by {match.lastgroup}, and only gzip can be unpacked to count what it needs; save the "
             "image on an engine that packs its layers by gzip or not at all"
@@ -378,10 +381,10 @@ def measure_layer(file: Any, layer: PackedLayer) -> Iterator[int]:
                 raise Uncountable(f"the file {member.name!r} in a layer has holes, which an engine fills")
             if member.size < 0:
                 raise Uncountable(f"the file {member.name!r} in a layer has a negative size")
-            # All members of a large layer would take memory.
+            # A list of all members of a large layer would take much memory.
             tar.members = []  # type: ignore[attr-defined]
             yield member.offset_data + member.size + number * BLOCK_BYTES
-        # What ends the list of members here might not end it for an engine.
+        # An engine might find more members where the list ends for this library.
         plain.seek(tar.offset)
         while rest := plain.read(CHUNK_BYTES):
             if rest.count(0) < len(rest):
@@ -390,11 +393,13 @@ def measure_layer(file: Any, layer: PackedLayer) -> Iterator[int]:
 
 
 @contextmanager
-def load_without_name(client: docker.DockerClient, path: Path, image: Packed, tell: Tell) -> Iterator[str]:
+def load_without_name(
+    client: docker.DockerClient, path: Path, image: ArchivedImage, tell: SendMessage
+) -> Iterator[str]:
     """Pass an image to the engine without a name and yield its id; remove it again unless it has a name at the end.
 
-    The engine gets what `read` has checked, in a new archive, and nothing else. If it then has more images or names
-    than that, the error lists them. `tell` is called with the number of bytes that the engine has taken each time.
+    The engine gets only what `read_archive` has checked, in a new archive. If it then has more images or names than
+    that, the error lists them. `tell` is called with the number of bytes that the engine has taken each time.
     """
     before = _list_images(client)
     identity = _load(client, path, image, tell)
@@ -411,7 +416,7 @@ def load_without_name(client: docker.DockerClient, path: Path, image: Packed, te
                 client.api.remove_image(identity)
 
 
-def _load(client: docker.DockerClient, path: Path, image: Packed, tell: Tell) -> str:
+def _load(client: docker.DockerClient, path: Path, image: ArchivedImage, tell: SendMessage) -> str:
     try:
         with _open(path) as file:
             found = client.images.load(_with_progress(_write(file, image), tell))
@@ -427,7 +432,7 @@ def _load(client: docker.DockerClient, path: Path, image: Packed, tell: Tell) ->
     raise EnvironmentFailed(f"{image.tag}: the engine could not load it{why} ({error.strip()})")
 
 
-# The names of each image.
+# The keys are ids of images, and the values are their names.
 Listed = dict[str, frozenset[str]]
 
 
@@ -446,9 +451,9 @@ def find_unannounced(before: Listed, after: Listed, loaded: str) -> list[str]:
     return odd
 
 
-def _write(file: Any, image: Packed) -> Iterator[bytes]:
+def _write(file: Any, image: ArchivedImage) -> Iterator[bytes]:
     """Yield an archive of an image, in which every name is one of ours."""
-    # In the order of the archive, which may have to be unpacked from its start to find an earlier one.
+    # The layers keep the order of the archive, which may have to be unpacked from its start to find an earlier one.
     layers = {layer: f"layer-{number}" for number, layer in enumerate(sorted(set(image.layers)))}
     yield from _write_member("config.json", len(image.config), [image.config])
     for layer, name in layers.items():
@@ -468,7 +473,7 @@ def _write_member(name: str, size: int, chunks: Iterable[bytes]) -> Iterator[byt
     yield bytes(-size % tarfile.BLOCKSIZE)
 
 
-def _with_progress(chunks: Iterable[bytes], tell: Tell) -> Iterator[bytes]:
+def _with_progress(chunks: Iterable[bytes], tell: SendMessage) -> Iterator[bytes]:
     for chunk in chunks:
         tell(len(chunk))
         yield chunk

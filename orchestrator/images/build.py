@@ -45,15 +45,15 @@ def build_all(
 ) -> tuple[BuiltImage, ...]:
     """Build the images of versions, and return a result for each, including those that failed.
 
-    Raise EngineUnavailable before any work.
+    Raise EngineUnavailable before any build if there is no engine.
     """
-    # It is created by the first line that a build prints.
+    # The folder is created by the first line that a build prints.
     logs = cache() / "builds" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     with closing(connect_engine()) as client, closing(DockerEngine(options)) as engine:
         try:
             environments = make_ready(versions, engine, logs, view, at_once)
         except KeyboardInterrupt as stop:
-            raise Interrupted("interrupted; images that are done are kept, and so are finished steps") from stop
+            raise Interrupted("interrupted; finished images and build steps are kept") from stop
         images = []
         for version in versions:
             result = environments[version.number]
@@ -65,7 +65,7 @@ def build_all(
                 size = int(client.api.inspect_image(facts.identity)["Size"])
             image = BuiltImage(
                 version=version,
-                # An image that is used as it is has its own name.
+                # An image that is used unchanged keeps its name.
                 tag=facts.details.get("tag") or facts.details["image"],
                 identity=facts.identity,
                 new=result.made,

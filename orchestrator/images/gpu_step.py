@@ -17,14 +17,14 @@ from orchestrator.terminal.view import View
 
 WORKLOAD = "conv_step"
 SUBJECT, WANTED = "step on the GPU", "a convolution that trains"
-# The driver may first compile what the wheel holds no code for.
+# The driver may first have to compile kernels that the wheel does not contain for this GPU.
 TIMEOUT_S = 7200.0
 
 
 def check_steps(versions: Sequence[str], environments: EngineOptions, view: View) -> dict[str, tuple[Check, ...]]:
     """Return the checks of each version, by its number; raise EngineUnavailable if none of them sees the GPU.
 
-    What is known to fail on the GPU is not tried.
+    Versions that are known to fail on the GPU are not tried.
     """
     chosen = choose_gpus(environments.gpus, find_gpus())
     checks: dict[str, tuple[Check, ...]] = {}

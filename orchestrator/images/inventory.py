@@ -12,7 +12,7 @@ from orchestrator.engines.docker import image
 from orchestrator.engines.docker.image import BASE_NAME, SPEC_LABEL, Recipe
 
 State = Literal["current", "stale", "unknown version"]
-# Of a recipe: version, flavour, Python.
+# A recipe has a version, a flavour and a Python.
 Key = tuple[str, str, str]
 FLAVOURS: tuple[FlavourName, ...] = ("cpu", "gpu")
 
@@ -71,7 +71,7 @@ class ImageStatus:
 
     @property
     def other_base(self) -> str | None:
-        """The base of the image in the form of --base, or None if it is the one now asked for."""
+        """The base of the image in the form of --base, or None if it is the requested one."""
         if self.recipe is None or self.image.base in ("", self.recipe.labels[BASE_NAME]):
             return None
         return self.image.base.replace(f":{self.image.key[2]}", ":{python}")
@@ -80,7 +80,7 @@ class ImageStatus:
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
     images: tuple[ImageStatus, ...]
-    # Flavours of the table that no image is current for.
+    # These flavours of the table have no current image.
     missing: tuple[tuple[Version, Flavour], ...]
 
     def current(self, versions: Collection[Version] = ()) -> tuple[ImageStatus, ...]:
@@ -170,7 +170,7 @@ def judge_image(image: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collect
 def _difference(existing: KeptImage, recipe: Recipe) -> str:
     """Return which part of an image's recipe has changed, or '' if none has."""
     if existing.spec == recipe.spec:
-        # A run looks for the name.
+        # A run finds an image by its name.
         return "" if recipe.tag in existing.tags else f"it is no longer named {recipe.tag}"
     base = recipe.labels[BASE_NAME]
     if existing.base != base:
@@ -179,8 +179,8 @@ def _difference(existing: KeptImage, recipe: Recipe) -> str:
         (image.BASE_DIGEST, "base"), (image.BASE_ID, "base"), ("tfcompare.lock", "lock"),
     ):  # fmt: skip
         if existing.labels.get(label, "") != recipe.labels.get(label, ""):
-            return f"its {what} is another one now"
-    return "its recipe is another one now"
+            return f"its {what} has changed"
+    return "its recipe has changed"
 
 
 def find_entry(status: ImageStatus, versions: Iterable[Version]) -> tuple[Version, Flavour]:

@@ -15,7 +15,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.docker.image import BASE_ID, Recipe, local_id, recipe
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import archive
-from orchestrator.images.archive import Packed, Tell
+from orchestrator.images.archive import ArchivedImage, SendMessage
 from orchestrator.images.inventory import ImageStatus, KeptImage, Key, find_entry, judge_image
 from orchestrator.images.verify import verify
 
@@ -24,19 +24,19 @@ from orchestrator.images.verify import verify
 class LoadableImage:
     """An image of an archive that a run here would use, with its recipe in `status`."""
 
-    packed: Packed
+    packed: ArchivedImage
     status: ImageStatus
-    # The base to name for it, in the form of --base, if that is not the one now asked for.
+    # If the image was built on another base than the requested one, this is that base in the form of --base.
     other_base: str | None
     lacks_digest: bool
-    # The id of the image that has its name here, or ''.
+    # This is the id of the local image with the same name, or ''.
     here: str
     is_here: bool
 
 
 def examine_archive(
     client: docker.DockerClient,
-    packed: Iterable[Packed],
+    packed: Iterable[ArchivedImage],
     versions: Collection[Version],
     base: str | None,
     *,
@@ -62,7 +62,7 @@ def examine_archive(
 
 
 def _describe(
-    client: docker.DockerClient, packed: Packed, versions: Collection[Version], base: str | None
+    client: docker.DockerClient, packed: ArchivedImage, versions: Collection[Version], base: str | None
 ) -> LoadableImage:
     name, digest = packed.base
     status = _judge(client, packed, versions, base)
@@ -86,7 +86,9 @@ def _describe(
     )
 
 
-def _judge(client: docker.DockerClient, packed: Packed, versions: Collection[Version], base: str | None) -> ImageStatus:
+def _judge(
+    client: docker.DockerClient, packed: ArchivedImage, versions: Collection[Version], base: str | None
+) -> ImageStatus:
     """Compare an image that is not here yet with the recipe of its version."""
     image = KeptImage(id="", tags=(packed.tag,), labels=packed.labels, size=0, created=datetime.now(UTC))
     wanted: dict[Key, Recipe] = {
@@ -119,7 +121,7 @@ def _find_problem(candidate: LoadableImage, *, replace: bool, lock_bases: bool) 
 
 
 def load_image(
-    client: docker.DockerClient, path: Path, candidate: LoadableImage, versions: Collection[Version], tell: Tell
+    client: docker.DockerClient, path: Path, candidate: LoadableImage, versions: Collection[Version], tell: SendMessage
 ) -> None:
     """Load an image, and give it its name if it holds what its recipe says; raise EnvironmentFailed if it does not."""
     tag, recipe = candidate.packed.tag, candidate.status.recipe

@@ -33,7 +33,7 @@ class Answer:
     digest: str
     known: str
     versions: tuple[str, ...]
-    # What the registry, or the way there, says against it.
+    # This is the error of the registry or of the connection, if there was one.
     wrong: str = ""
 
     @property
@@ -53,9 +53,9 @@ class Answer:
 def bases(
     versions: Iterable[Version], name: FlavourName, override: str | None, digests: Mapping[str, str]
 ) -> tuple[LockRequest, ...]:
-    """Return each base once.
+    """Return each base once, with the versions that use it.
 
-    `digests` are those in the user's file, which are the only ones for an override.
+    `digests` are those in the user's file; a base of `override` can have no other digest.
     """
     bases_by_image: dict[str, tuple[str, list[str]]] = {}
     for version in versions:
@@ -86,7 +86,7 @@ def resolve_bases(client: docker.DockerClient, asked: Collection[LockRequest]) -
             except APIError as error:
                 wrong = why(base.image, str(error.explanation or error))
             except requests.Timeout:
-                # The engine waits for a registry longer than we for the engine.
+                # The engine waits longer for a registry than we wait for the engine.
                 wrong = why(base.image, "i/o timeout")
         yield Answer(image=base.image, digest=digest, known=base.known, versions=base.versions, wrong=wrong)
 
@@ -95,6 +95,6 @@ def why(image: str, message: str) -> str:
     """Explain the engine's message in the user's terms, with advice."""
     if cause := build_errors.of_image(message, "", base=image, python=""):
         return f"{cause} ({' '.join(message.split())})"
-    # What some registries say of an image that they do not have, too.
+    # Some registries also deny access to an image that they do not have.
     advice = "; check its name, or log in with `docker login`" if "denied" in message.lower() else ""
-    return f"{image}: its registry gave no digest ({' '.join(message.split())}){advice}"
+    return f"{image}: its registry returned no digest ({' '.join(message.split())}){advice}"

@@ -18,7 +18,7 @@ from orchestrator.images.inventory import ImageStatus, Inventory, KeptImage, lis
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spared:
+class KeptItem:
     """Something that was not removed, and why."""
 
     name: str
@@ -28,20 +28,20 @@ class Spared:
 @dataclass(frozen=True, kw_only=True)
 class Garbage:
     images: tuple[ImageStatus, ...]
-    # What the images take that no other image needs.
+    # No image that stays needs these bytes.
     images_bytes: int
     containers: tuple[str, ...]
     environments: tuple[tuple[Path, int], ...]
-    spared: tuple[Spared, ...]
-    # What a driver made of an image's PTX, of images that are gone.
-    made_by_drivers: tuple[tuple[Path, int], ...] = ()
+    spared: tuple[KeptItem, ...]
+    # A driver compiled this code from the PTX of images that are gone.
+    driver_code: tuple[tuple[Path, int], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.images or self.containers or self.environments or self.made_by_drivers)
+        return bool(self.images or self.containers or self.environments or self.driver_code)
 
     @property
     def frees(self) -> int:
-        return self.images_bytes + sum(size for _, size in (*self.environments, *self.made_by_drivers))
+        return self.images_bytes + sum(size for _, size in (*self.environments, *self.driver_code))
 
 
 def find_garbage(
@@ -88,15 +88,15 @@ def _garbage(
         images_bytes=sizes.together(freed),
         containers=tuple(abandoned),
         environments=tuple((path, files.tree_size(path)) for path in folders if path not in used),
-        spared=(*spared, *(Spared(name=f"environment {path.name}", why="it is in use") for path in used)),
-        made_by_drivers=find_orphaned_code(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
+        spared=(*spared, *(KeptItem(name=f"environment {path.name}", why="it is in use") for path in used)),
+        driver_code=find_orphaned_code(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
     )
 
 
 def find_orphaned_code(
     compiled: Iterable[nvidia.CompiledCode], staying: Collection[str]
 ) -> tuple[tuple[Path, int], ...]:
-    """Return the folders of code that a driver compiled for images of which none stays."""
+    """Return the folders of code that a driver compiled for images that do not stay."""
     digests = {identity.removeprefix("sha256:") for identity in staying}
     return tuple(
         (entry.path, entry.bytes)
@@ -112,7 +112,7 @@ def part(
     *,
     all: bool,
     others: bool | None = None,
-) -> tuple[tuple[ImageStatus, ...], tuple[Spared, ...]]:
+) -> tuple[tuple[ImageStatus, ...], tuple[KeptItem, ...]]:
     """Return the images to remove, and those that might still be wanted, with the reason.
 
     `others` also selects images that other users built, whose tables may contain versions that are unknown here.
@@ -128,43 +128,43 @@ def part(
             names = user.get("Names") or ()
             name = str(names[0]).lstrip("/") if isinstance(names, list) and names else str(user["Id"])[:12]
             state = "running" if user.get("State") == "running" else "stopped"
-            spared.append(Spared(name=status.image.name, why=f"the {state} container {name} uses it"))
+            spared.append(KeptItem(name=status.image.name, why=f"the {state} container {name} uses it"))
         elif foreign:
-            spared.append(Spared(name=status.image.name, why=f"it is named {foreign[0]} too"))
+            spared.append(KeptItem(name=status.image.name, why=f"it is named {foreign[0]} too"))
         elif not others and not status.image.is_own:
-            spared.append(Spared(name=status.image.name, why="another user or installation built it; take --all"))
+            spared.append(KeptItem(name=status.image.name, why="another user or installation built it; take --all"))
         elif status.other_base and base is None and not all:
             # A user who builds on another base may only have forgotten to name it.
             why = f"it was built with --base '{status.other_base}': name that, or take --all"
-            spared.append(Spared(name=status.image.name, why=why))
+            spared.append(KeptItem(name=status.image.name, why=why))
         else:
             taken.append(status)
     return tuple(taken), tuple(spared)
 
 
-def remove_garbage(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:
+def remove_garbage(client: docker.DockerClient, garbage: Garbage) -> tuple[KeptItem, ...]:
     """Remove the garbage, and return what the engine refused to remove."""
     for identity in garbage.containers:
         container.remove_container(client.api, identity)
     spared = [refused for status in garbage.images if (refused := _remove(client, status.image))]
     for path, _ in garbage.environments:
         if not environments.remove_environment(path):
-            spared.append(Spared(name=f"environment {path.name}", why="it is in use, or not yours to remove"))
-    for path, _ in garbage.made_by_drivers:
+            spared.append(KeptItem(name=f"environment {path.name}", why="it is in use, or not yours to remove"))
+    for path, _ in garbage.driver_code:
         shutil.rmtree(path, ignore_errors=True)
         if path.exists():
-            spared.append(Spared(name=f"driver's code {path.name}", why="it is not yours to remove"))
+            spared.append(KeptItem(name=f"driver's code {path.name}", why="it is not yours to remove"))
     return tuple(spared)
 
 
-def _remove(client: docker.DockerClient, image: KeptImage) -> Spared | None:
+def _remove(client: docker.DockerClient, image: KeptImage) -> KeptItem | None:
     try:
-        # By its names, one after the other: never by force, which would take it from under a container.
+        # The names are removed one after another and never by force, which would remove an image that a container uses.
         for name in image.tags or (image.id,):
             with suppress(ImageNotFound):
                 client.api.remove_image(name)
     except APIError as error:
         if not error.is_client_error():
             raise
-        return Spared(name=image.name, why=str(error.explanation))
+        return KeptItem(name=image.name, why=str(error.explanation))
     return None

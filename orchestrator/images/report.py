@@ -12,7 +12,7 @@ from orchestrator.images.inventory import Inventory
 from orchestrator.images.lock import Answer
 from orchestrator.images.prune import Garbage
 from orchestrator.images.sizes import format_size
-from orchestrator.images.verify import Verified
+from orchestrator.images.verify import Verification
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.text import safe_text
@@ -45,7 +45,7 @@ def objects(inventory: Inventory, *, missing: bool) -> list[dict[str, object]]:
 
 def of_images(inventory: Inventory, *, missing: bool) -> RenderableType:
     columns = ("version", "Python", "size", "created", Column("image, and its state", overflow="fold"))
-    # So that a whole tag fits into 80 columns.
+    # The padding is small, so that a whole tag fits into 80 columns.
     grid = Table(*columns, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for status in inventory.images:
         version, flavour, python = status.image.key
@@ -56,17 +56,17 @@ def of_images(inventory: Inventory, *, missing: bool) -> RenderableType:
         grid.add_row(*map(safe_text, (f"{version} {flavour}", python, format_size(status.image.size), created)), state)
     for absent, option in inventory.missing if missing else ():
         grid.add_row(f"{absent.number} {option.name}", option.python.number, "", "", _mark("not built"))
-    return grid if grid.row_count else Text("no image of tfcompare's is here")
+    return grid if grid.row_count else Text("no tfcompare images found")
 
 
-def of_checks(results: Sequence[Verified]) -> RenderableType:
+def of_checks(results: Sequence[Verification]) -> RenderableType:
     """Return a table with one line per check, which shows the expected value only if another was found."""
     grid = Table("check", "", Column("found", overflow="fold"), box=SIMPLE_HEAD)
     for result in results:
         grid.add_row(safe_text(result.image, "bold"))
         for check in result.checks:
             text = check.found if check.ok else f"{check.found or 'nothing'}; expected: {check.expected}"
-            # A hash is known by its beginning.
+            # The beginning of a hash is enough to recognize it.
             shortened = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", text)
             grid.add_row(f"  {check.subject}", _mark("ok" if check.ok else "wrong"), safe_text(shortened))
     return grid
@@ -78,8 +78,8 @@ def of_garbage(garbage: Garbage) -> RenderableType:
         why = status.why or "current: it would have to be built again"
         grid.add_row(safe_text(status.image.name), format_size(status.image.size), safe_text(why))
     for path, size in garbage.environments:
-        grid.add_row(safe_text(f"environment {path.name}"), format_size(size), "no version leads to it any more")
-    for path, size in garbage.made_by_drivers:
+        grid.add_row(safe_text(f"environment {path.name}"), format_size(size), "no version uses it any more")
+    for path, size in garbage.driver_code:
         grid.add_row(
             safe_text(f"driver's code {path.name}"), format_size(size), "the image that it was made for is gone"
         )

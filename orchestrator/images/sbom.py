@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def pins(flavour: Flavour) -> tuple[Pin, ...]:
-    """Return everything that is installed.
+    """Return all packages that are installed.
 
     If the locks of the installer and the version both name a package, the version's entry counts.
     """
@@ -41,11 +41,11 @@ def describe_package(pin: Pin) -> Component:
 
 
 def write_document(bom: Bom) -> str:
-    """Return a document as JSON that holds no time."""
+    """Return a document as JSON, without the time at which it was written."""
     from cyclonedx.output.json import JsonV1Dot6
 
     stated = json.loads(JsonV1Dot6(bom).output_as_string())
-    # When it was written says nothing of the contents, and would make two documents of one.
+    # The time says nothing about the contents, and would make two documents of the same image differ.
     stated["metadata"].pop("timestamp", None)
     return strict_json.dump(stated, indent=2) + "\n"
 

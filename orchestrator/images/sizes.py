@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import docker
 
-# When a step of an image's history was made, by which command, and its bytes: images that share a layer share it.
+# A step of an image's history has a time, a command and a size; images that share a layer share its step.
 Step = tuple[int, str, int]
 
 

@@ -42,7 +42,7 @@ def _is_wanted(path: Path, flavours: Iterable[Flavour]) -> bool:
     python = path / "bin" / "python"
     if not python.exists():
         return False
-    # Its own Python tells from which it was made, and so the name that a lock gives it.
+    # The Python in an environment shows from which one it was made, which is part of the environment's name.
     made_with = interpreters.probe(python)
     return not isinstance(made_with, Interpreter) or any(
         environment_path(flavour, made_with) == path for flavour in flavours
@@ -69,7 +69,7 @@ def _find_folder(process: Path) -> Path:
     with suppress(OSError, ValueError):
         program = Path(os.fsdecode((process / "cmdline").read_bytes().partition(b"\0")[0]))
         path = program if program.is_absolute() else Path(os.readlink(process / "cwd"), program)
-        # Not of the program itself: an environment's Python is a link to another folder.
+        # Only the folder is resolved, since an environment's Python is itself a link to another folder.
         return Path(os.path.realpath(path.parent))
     return Path("/")
 
@@ -81,7 +81,7 @@ def remove_environment(path: Path) -> bool:
         try:
             if path.is_symlink() or not lock.exclude() or _has_worker(path):
                 return False
-            # First, as a removal that is cut short must leave nothing that looks ready.
+            # The marker is removed first, since a removal that is cut short must leave nothing that looks ready.
             (path / MARKER).unlink(missing_ok=True)
             shutil.rmtree(path, ignore_errors=True)
         finally:

@@ -1,4 +1,4 @@
-"""Checks whether an image holds what the table of versions says, from inside, in a container like a worker's."""
+"""Checks from inside, in a container like a worker's, whether an image holds what the table of versions says."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from orchestrator.engines.docker.inside import Files, Imported, Inside, look_ins
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.terminal.strict_json import pick
 
-# From 2.1 on `tensorflow` carries CUDA, and what is without it has another name.
+# `tensorflow` includes CUDA since 2.1, and the packages without CUDA have another name.
 WITHOUT_CUDA = re.compile(r"(tensorflow|tf-nightly)-cpu==.*|tensorflow==(1\.|2\.0\.).*")
 MOST_NAMED = 5
 KERASES = ("keras", "keras-nightly")
@@ -33,7 +33,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verified:
+class Verification:
     version: str
     flavour: str
     image: str
@@ -49,13 +49,13 @@ class Verified:
 
 def verify(
     client: docker.DockerClient, image_id: str, name: str, version: Version, flavour: Flavour, recipe: Recipe
-) -> Verified:
+) -> Verification:
     """Verify an image; `name` is what it is called in the result."""
     with asking(f"{version.number}: its image could not be verified", EnvironmentFailed):
         labels = client.images.get(image_id).labels
         inside = look_inside(client, image_id, version.number)
     checks = tuple(check_contents(inside, labels, version, flavour, recipe))
-    return Verified(version=version.number, flavour=flavour.name, image=name, checks=checks)
+    return Verification(version=version.number, flavour=flavour.name, image=name, checks=checks)
 
 
 def check_contents(
@@ -91,7 +91,8 @@ def _tensorflow(version: Version, imported: Imported) -> Check:
     if imported.error:
         return Check("TensorFlow", False, version.number, f"cannot be imported: {imported.error}")
     number = imported.tensorflow
-    # As numbers: a nightly writes itself with a dash. Those of thousands of digits are errors too.
+    # Versions are compared as numbers, since a nightly reports its version with a dash. A number of thousands of digits
+    # also raises ValueError.
     with suppress(ValueError):
         return Check("TensorFlow", Number(number) == Number(version.number), version.number, number)
     return Check("TensorFlow", False, version.number, number)
@@ -110,7 +111,7 @@ def _build(flavour: Flavour, imported: Imported) -> Check:
 
 
 def _agree(wanted: str, actual: str) -> bool:
-    """Return whether two numbers agree as far as both go.
+    """Return whether two version numbers agree in the parts that both have.
 
     Some builds report 10 for 10.0, some 12.5.1 for 12.5, and some nothing.
     """

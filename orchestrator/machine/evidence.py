@@ -1,4 +1,4 @@
-"""What this machine shows of a death: file systems that take nothing, memory that ran out, GPUs that are gone."""
+"""Evidence of why something died: file systems that are full, memory that ran out, and GPUs that are gone."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from typing import Literal
 
 from orchestrator.machine.gpu import find_gpus
 
-# Less room than this is none: what a replicate writes at once is larger.
+# Less free space than this counts as none, because a replicate writes more at once.
 LEAST_FREE = 2**16
 VMSTAT, KERNEL_LOG = Path("/proc/vmstat"), Path("/dev/kmsg")
 GROUPS = Path("/sys/fs/cgroup")
@@ -19,13 +19,13 @@ GROUPS = Path("/sys/fs/cgroup")
 SLACK_S = 5.0
 LONGEST_RECORD = 8192
 
-# Who ran out of memory: the machine, or a group of processes with a limit. 'none' is certain, '' is not known.
+# This names what ran out of memory: the machine, or a group with a limit. 'none' is certain, and '' means unknown.
 OutOfMemory = Literal["machine", "group", "none", ""]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What the machine shows when something has just died; `record` is the kernel's own line about it."""
+    """The state of the machine when something has just died; `record` is the kernel's own line about it."""
 
     full: tuple[str, ...] = ()
     memory: OutOfMemory = ""
@@ -35,9 +35,9 @@ class Evidence:
 
 @dataclass(frozen=True)
 class MemoryMark:
-    """A moment, how many processes the kernel had ended for want of memory by then, and a group with a limit.
+    """A moment, how many processes the kernel had ended by then for lack of memory, and a group with a limit.
 
-    `limit` is the file that counts how often the limit of the group was reached, and `reached` what it said.
+    `limit` is the file that counts how often the limit of the group was reached, and `reached` is its number then.
     """
 
     at_s: float
@@ -47,25 +47,25 @@ class MemoryMark:
 
     @classmethod
     def now(cls, pid: int | None = None) -> "MemoryMark":
-        """Return this moment, and the group of a process, of this one if none is given."""
+        """Return this moment and the group of a process, or of this process if none is given."""
         limit = _find_limit(pid)
         return cls(time.monotonic(), _count_ended(), limit, _count_reached(limit) if limit else None)
 
     @classmethod
     def elsewhere(cls) -> "MemoryMark":
-        """Return this moment for a process on a machine that cannot be asked."""
+        """Return this moment for a process on a machine that cannot be queried."""
         return cls(time.monotonic(), None)
 
 
 def describe_full(folder: Path) -> str:
-    """Say that the file system of a folder takes nothing more; return '' if it does, or cannot be asked."""
+    """Describe why a folder's file system takes no more data; return '' if it takes more or cannot be queried."""
     try:
         status = os.statvfs(folder)
     except OSError:
         return ""
     if status.f_flag & os.ST_RDONLY:
         return f"the file system of {folder} is read-only"
-    # Some of the room is for root alone.
+    # Some of the free space is reserved for root.
     free = (status.f_bavail if os.getuid() else status.f_bfree) * status.f_frsize
     if status.f_blocks and free < LEAST_FREE:
         return f"the file system of {folder} is full ({free // 1024} KB left)"
@@ -87,7 +87,7 @@ def find_gone_gpus(keys: Collection[str]) -> tuple[str, ...]:
 
 
 def find_out_of_memory(since: MemoryMark) -> tuple[OutOfMemory, str]:
-    """Return who has run out of memory since then, with the kernel's record of it if this process may read that."""
+    """Return what has run out of memory since then, with the kernel's record of it if this process may read that."""
     ended = _count_ended()
     if since.ended is None or ended is None:
         return "", ""
@@ -118,7 +118,7 @@ def _read_number(file: Path, before: str) -> int | None:
 
 
 def _find_limit(pid: int | None) -> Path | None:
-    """Return the file that counts for a process's group, in the newer or the older layout of groups."""
+    """Return the file that counts how often a process's group reached its limit, in either version of cgroups."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid or 'self'}/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -130,14 +130,14 @@ def _find_limit(pid: int | None) -> Path | None:
 
 
 def _kernel_records(since_s: float) -> Iterator[str]:
-    """Yield what the kernel has logged since then of processes that it ended for want of memory; root may read it."""
+    """Yield the kernel's records since then of processes that it ended for lack of memory; root may read them."""
     try:
         handle = os.open(KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return
     try:
         while record := _next_record(handle):
-            # priority, number and microseconds; then the text, and after a line's end its fields.
+            # A record has its priority, number and microseconds, then the text, and after a line end its fields.
             head, _, text = record.partition(";")
             match = re.match(r"\d+,\d+,(\d+)", head)
             if match and text.startswith("oom-kill:") and int(match[1]) / 1e6 >= since_s - SLACK_S:
@@ -152,7 +152,7 @@ def _next_record(handle: int) -> str:
         try:
             return os.read(handle, LONGEST_RECORD).decode("utf-8", "replace")
         except BrokenPipeError:
-            # The kernel has written over the records that came next.
+            # The kernel has overwritten the records that came next.
             continue
         except OSError:
             return ""

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: the fixed facts of each GPU, and its readings at one moment. Empty without a driver.
+"""NVIDIA GPUs: the fixed facts of each GPU, and its readings at one moment. Without a driver, there are none.
 
 Facts come from NVML, or from nvidia-smi if NVML does not answer. Readings come only from NVML, because a program that
 takes a tenth of a second to start would disturb what it observes.
@@ -15,7 +15,8 @@ from typing import Any, Literal
 from orchestrator.machine import nvidia_smi
 from orchestrator.model import GpuSpan
 
-# The driver's bits. An idle GPU, application clocks and display clocks are left out: those are how it was set up.
+# The keys are the driver's bits. An idle GPU, application clocks and display clocks are left out, because they are part
+# of how the GPU was set up.
 REASONS = {
     0x004: "power cap",
     0x008: "hardware slowdown",
@@ -26,18 +27,18 @@ REASONS = {
     0x200: "board limit",
     0x400: "reliability limit",
 }
-# A power cap is not among them: every busy GPU works at its cap, so it holds all arms of a round alike.
+# A power cap is not among them: every busy GPU works at its cap, so it slows all arms of a round equally.
 DISTURBING = ("thermal slowdown", "power brake", "hardware slowdown")
 
 
-# How many processes may use a GPU at once; `exclusive` is one.
+# The mode says how many processes may use a GPU at once; `exclusive` allows one.
 ComputeMode = Literal["shared", "exclusive", "prohibited"]
-# By NVML's number; the second, one thread, is older than every TensorFlow.
+# The position is NVML's number; the second mode, for one thread, is older than every TensorFlow.
 MODES: tuple[ComputeMode, ...] = ("shared", "exclusive", "prohibited", "exclusive")
 SMI_MODES: dict[str, ComputeMode] = {
     "Default": "shared", "Exclusive_Thread": "exclusive", "Exclusive_Process": "exclusive", "Prohibited": "prohibited",
 }  # fmt: skip
-# NVML's states of the links: none, not begun, begun, and ready.
+# The position is NVML's state of the links: none, not begun, begun, and ready.
 LINKS = (None, False, False, True)
 
 
@@ -56,9 +57,9 @@ class Gpu:
     mig: bool | None
     free_mb: int | None = None
     mode: ComputeMode | None = None
-    # Of a GPU that is linked to others by switches: whether these have made the links ready.
+    # If switches link the GPU to others, this says whether the links are ready.
     linked: bool | None = None
-    # The slices of a GPU that is split (MIG); each is a GPU by itself, with the index of the whole.
+    # If the GPU is split (MIG), these are its slices; each is a GPU with the index of the whole.
     slices: tuple["Gpu", ...] = ()
 
     @property
@@ -136,7 +137,7 @@ def find_gpus(nvml: Any = None) -> tuple[Gpu, ...]:
 def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
     """Return readings of the GPUs with these keys, or of all GPUs.
 
-    `brief` leaves out which processes use the GPU, because the driver takes longest to report them.
+    `brief` leaves out what the driver takes longest to report, such as the processes that use the GPU.
     """
     nvml = nvml or find_package()
     return tuple(_reading(nvml, *found, brief=brief) for found in _gpus_to_read(nvml, frozenset(only)))
@@ -171,7 +172,7 @@ def disturbance(readings: Iterable[GpuReading]) -> str:
 
 
 def describe_processes(readings: Iterable[GpuReading]) -> str:
-    """Say which process is on a GPU, by its pid on the host, or return '' if none is known to be."""
+    """Describe which process is on a GPU, by its pid on the host, or return '' if none is known."""
     found = [(min(reading.pids), reading.index) for reading in readings if reading.pids]
     return f"another process (pid {found[0][0]}) was on GPU {found[0][1]}" if found else ""
 
@@ -191,7 +192,7 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
         memory_mb=memory and memory.total // 2**20,
         power_limit_w=_watts(_ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)),
         persistence=None if persistence is None else bool(persistence),
-        mig=mig and bool(mig[0]),  # what holds now; the second is what the next reset brings
+        mig=mig and bool(mig[0]),  # The first value holds now; the second holds after the next reset.
         free_mb=memory and memory.free // 2**20,
         mode=MODES[mode] if mode in range(len(MODES)) else None,
         linked=_is_linked(nvml, handle),
@@ -212,7 +213,7 @@ def _slices(nvml: Any, handle: Any, whole: Gpu) -> Iterator[Gpu]:
     for place in range(_ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
         part = _ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, place)
         if part is None:
-            # Places are counted that hold no slice.
+            # The count includes places that hold no slice.
             continue
         memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", part)
         yield replace(
@@ -270,13 +271,13 @@ def _ask(nvml: Any, functions: str, *arguments: Any) -> Any:
 
 
 def find_handles(nvml: Any, keys: Collection[str]) -> list[Any]:
-    """Return NVML's handles of the GPUs with these keys, or of all GPUs; of a slice, that of the whole."""
+    """Return NVML's handles of the GPUs with these keys, or of all GPUs; for a slice, the handle of the whole."""
     return [handle for _, handle, _ in _gpus_to_read(nvml, frozenset(keys))]
 
 
 @cache
 def find_package() -> Any:
-    """Return the package that asks NVML, or None."""
+    """Return the package that queries NVML, or None."""
     try:
         return importlib.import_module("pynvml")
     except ImportError:
@@ -285,7 +286,7 @@ def find_package() -> Any:
 
 @cache
 def _handles(nvml: Any) -> tuple[tuple[int, Any], ...]:
-    """Return all GPUs, found once per process: starting NVML and finding its GPUs costs more than reading them."""
+    """Return all GPUs, found once per process, because starting NVML and finding them costs more than reading them."""
     if nvml is None:
         return ()
     try:
@@ -299,10 +300,10 @@ def _handles(nvml: Any) -> tuple[tuple[int, Any], ...]:
 
 @cache
 def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any, Any], ...]:
-    """Return the index and handle of the GPUs to read, and the handle of what processes are looked for on.
+    """Return the index and handle of each GPU to read, and the handle on which to look for processes.
 
-    They are found once per choice, because they are read after each of hundreds of bursts. A slice has processes of its
-    own, and its GPU's clocks.
+    They are found once per choice, because they are read after each of hundreds of bursts. A slice has its own
+    processes and the clocks of its GPU.
     """
     if nvml is None:
         return ()

@@ -1,4 +1,4 @@
-"""Holds the clocks of GPUs still while something is measured, and lets them go afterwards."""
+"""Lock the clocks of GPUs while something is measured, and unlock them afterwards."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -7,14 +7,14 @@ from typing import Any
 from orchestrator.errors import EngineUnavailable
 from orchestrator.machine.gpu import find_handles, find_package
 
-REMEDY = "run it as root, or lock them before: `sudo nvidia-smi --lock-gpu-clocks=1200,1200`"
+REMEDY = "run it as root, or lock the clocks first: `sudo nvidia-smi --lock-gpu-clocks=1200,1200`"
 
 
 @contextmanager
 def hold_clocks(keys: Collection[str], mhz: int | None, nvml: Any = None) -> Iterator[None]:
     """Lock the clocks of the GPUs with these keys, or of all GPUs; without a frequency, do nothing.
 
-    Raise EngineUnavailable if a driver does not do it. A process that is killed leaves them locked.
+    Raises EngineUnavailable if a driver refuses. A process that is killed leaves the clocks locked.
     """
     nvml = nvml or find_package()
     held: list[Any] = []

@@ -21,9 +21,9 @@ Facts = dict[str, str | int | float | None]
 ROOT = Path("/")
 CPU = "sys/devices/system/cpu"
 SHORTEST_S = 0.2
-# Shares of the CPUs that the run can use.
-MOST_STEAL = 0.05
-MOST_FOREIGN = 0.15
+# Both are shares of the CPUs that the run can use.
+MOST_STEAL_SHARE = 0.05
+MOST_FOREIGN_SHARE = 0.15
 MOST_CLOCK_JUMP_S = 0.5
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -75,8 +75,8 @@ def is_here(facts: Mapping[str, object], root: Path = ROOT) -> bool:
 
 
 def _identify(root: Path) -> str:
-    # Nothing that moves by itself, like a clock rate, may make another machine of this one. GPUs are not part of it: a
-    # driver that has just been upgraded shows none until the next start.
+    # Values that change by themselves, like a clock rate, must not change the identity. GPUs are not part of it,
+    # because a driver that has just been upgraded shows none until the next start.
     board = _find(root, "sys/class/dmi/id/board_name", WHOLE_LINE)
     stable = (_name_cpu(root), os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE))
     return hashlib.sha256(" ".join(map(str, stable)).encode()).hexdigest()[:12]
@@ -121,7 +121,7 @@ def _load(root: Path) -> float | None:
 def _pressure(root: Path, resource: str, field: str) -> float | None:
     """Return a figure about the time in which some task waited.
 
-    Returns None without the kernel's files; a kernel may also have them and refuse to let them be read.
+    Returns None if the kernel lacks these files, or has them and does not let them be read.
     """
     figure = _find(root, f"proc/pressure/{resource}", rf"^some .*\b{field}=([\d.]+)")
     return None if figure is None else float(figure)
@@ -156,7 +156,7 @@ class Reading:
     waited: float | None = None
     cpus: int = 1
 
-    def until(self, later: "Reading", own: float) -> "Meanwhile | None":
+    def until(self, later: "Reading", own: float) -> "Interference | None":
         """Return what happened between two readings, given that `own` seconds of the CPU time were this run's.
 
         Returns None if the interval is too short for counters with a resolution of ten milliseconds.
@@ -167,7 +167,7 @@ class Reading:
         clock = _difference(self.clock, later.clock)
         since_boot = _difference(self.since_boot, later.since_boot)
         waited = _difference(self.waited, later.waited)
-        return Meanwhile(
+        return Interference(
             foreign_cores=max(0.0, later.busy - self.busy - own) / wall,
             steal_share=max(0.0, later.steal - self.steal) / wall / self.cpus,
             clock_jump_s=0.0 if clock is None else abs(clock - wall),
@@ -180,12 +180,12 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Meanwhile:
-    """What other processes and the hypervisor did to this machine between two readings.
+class Interference:
+    """The effects of other processes and the hypervisor on this machine between two readings.
 
-    Holds how many of these CPUs other processes kept busy, the share of CPU time that a hypervisor took, how far the
-    clock was moved, how long the machine slept, the share of time in which some task waited for a CPU, and the share of
-    CPU time that was idle.
+    The fields are how many of these CPUs other processes kept busy, the share of CPU time that a hypervisor took, how
+    far the clock was moved, how long the machine slept, the share of time in which some task waited for a CPU, the
+    number of these CPUs, and the share of CPU time that was idle.
     """
 
     foreign_cores: float
@@ -202,16 +202,16 @@ class Meanwhile:
 
     @property
     def disturbance(self) -> str:
-        """The disturbance in words, or '' if there was none; the limits are fixed, whatever the times say."""
+        """The disturbance in words, or '' if there was none; the limits do not depend on the measured times."""
         # A suspension also moves the wall clock, so it is reported first. `waiting_share` is not judged: a run's own
-        # threads wait for each other's CPUs, and the kernel does not tell whose waiting it was.
+        # threads wait for each other's CPUs, and the kernel does not report which tasks waited.
         if self.suspended_s >= MOST_CLOCK_JUMP_S:
             return f"the machine was suspended for {self.suspended_s:.1f} s"
         if self.clock_jump_s >= MOST_CLOCK_JUMP_S:
             return f"the clock jumped by {self.clock_jump_s:.1f} s"
-        if self.steal_share > MOST_STEAL:
+        if self.steal_share > MOST_STEAL_SHARE:
             return f"the hypervisor took {self.steal_share:.0%} of the time"
-        if self.foreign_share > MOST_FOREIGN:
+        if self.foreign_share > MOST_FOREIGN_SHARE:
             return f"other processes kept {self.foreign_cores:.1f} cores busy"
         return ""
 
@@ -268,16 +268,16 @@ def read_processes(root: Path = ROOT) -> Iterator[Process]:
         try:
             stat = (root / "proc" / pid / "stat").read_text(errors="replace")
         except OSError:
-            # It has ended meanwhile.
+            # The process has ended in the meantime.
             continue
-        # A name is whatever the process likes, brackets and blanks among it.
+        # A process may have any name, also one with brackets and blanks.
         name, _, rest = stat.partition("(")[2].rpartition(")")
         fields = rest.split()
         own, waited = (sum(map(int, fields[first : first + 2])) / TICKS_A_SECOND for first in (11, 13))
         yield Process(int(pid), name, int(fields[1]), int(fields[2]), int(fields[19]), own, waited)
 
 
-def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
+def sum_cpu_time(groups: Collection[int], root: Path = ROOT) -> float:
     """Return the CPU time of these process groups, including all threads and ended children."""
     if not groups:
         return 0.0
@@ -285,7 +285,7 @@ def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
 
 
 @dataclass(frozen=True)
-class Witness:
+class DisturbanceMonitor:
     """Readings from before the bursts of a visit and after each of them, to detect disturbances afterwards.
 
     `gpus` are the keys of the watched GPUs: all GPUs if empty, None on a CPU. `groups` are the process groups of
@@ -303,11 +303,11 @@ class Witness:
     @classmethod
     def begin(
         cls, cpus: Collection[int] | None, gpus: Collection[str] | None = None, groups: Collection[int] = ()
-    ) -> "Witness":
+    ) -> "DisturbanceMonitor":
         chosen = frozenset(cpus) if cpus else None
         before = () if gpus is None else read_gpus(only=gpus)
-        # Before the counters here and after them later: what the workers do in between is not others' work.
-        spent_s = spent_by(groups)
+        # This is read before the counters here and after them later, so that no work of the workers counts as foreign.
+        spent_s = sum_cpu_time(groups)
         return cls(chosen, gpus, read_counters(chosen), before, groups=frozenset(groups), spent_s=spent_s)
 
     def look(self) -> None:
@@ -315,17 +315,17 @@ class Witness:
         if self.gpus is not None:
             self.looks.extend(read_gpus(only=self.gpus, brief=True))
 
-    def meanwhile(self, own_s: float) -> Meanwhile | None:
-        """Return what others did since the beginning, or None if that was too short or nothing can be read.
+    def meanwhile(self, own_s: float) -> Interference | None:
+        """Return what other processes did since the beginning, or None if it was too short or nothing can be read.
 
         `own_s` is the CPU time that replicates report for their bursts. Their process groups also show what their
         threads did during the bursts of other arms.
         """
         later = read_counters(self.cpus)
-        own_s = max(own_s, spent_by(self.groups) - self.spent_s)
+        own_s = max(own_s, sum_cpu_time(self.groups) - self.spent_s)
         return self.counters.until(later, own_s) if self.counters and later else None
 
-    def disturbance(self, meanwhile: Meanwhile | None) -> str:
+    def disturbance(self, meanwhile: Interference | None) -> str:
         """Return the cause of a disturbance in words, or '' if there was none."""
         cause = meanwhile.disturbance if meanwhile else ""
         if cause or self.gpus is None:
@@ -336,8 +336,8 @@ class Witness:
         return spans(self.looks)
 
 
-def find_stranger(gpus: Collection[str] | None) -> str:
-    """Say which process is on these GPUs at a moment when none of this run's is; return '' on a CPU."""
+def describe_foreign_gpu_process(gpus: Collection[str] | None) -> str:
+    """Describe which process is on these GPUs while this run has none there, or return ''; always '' on a CPU."""
     return "" if gpus is None else describe_processes(read_gpus(only=gpus))
 
 

@@ -1,4 +1,4 @@
-"""What `nvidia-smi` reports of the GPUs, for when NVML's package is missing or its library does not answer."""
+"""The GPUs as `nvidia-smi` reports them, for when NVML's package is missing or its library does not answer."""
 
 import csv
 import re
@@ -10,9 +10,9 @@ FIELDS = (
     "index", "uuid", "name", "compute_cap", "driver_version", "memory.total", "power.limit", "persistence_mode",
     "mig.mode.current", "memory.free", "compute_mode", "fabric.state",
 )  # fmt: skip
-# How a driver names a question that it is too old for; it then answers none of the others either.
+# A driver that is too old for a field names it in this message, and then reports no other field either.
 UNKNOWN_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
-# What a GPU has not: "[N/A]", "[Not Supported]", "[Unknown Error]", "Unknown Error".
+# A GPU reports a missing value as "[N/A]", "[Not Supported]", "[Unknown Error]" or "Unknown Error".
 NOTHING = re.compile(r"\[.*\]|N/A|ERR!|Unknown Error|")
 TIMEOUT_S = 30.0
 
@@ -40,7 +40,7 @@ def _query(program: str) -> tuple[Row, ...]:
             return ()
         if done.returncode == 0:
             lines = csv.reader(done.stdout.splitlines(), skipinitialspace=True)
-            # "No devices were found", and that one is lost, stand where GPUs would.
+            # Messages, such as "No devices were found" or that a GPU is lost, are printed in place of GPUs.
             return tuple(_row(fields, values) for values in lines if values and values[0].isdigit())
         refused = UNKNOWN_FIELD.search(done.stdout + done.stderr)
         if refused is None or refused[1] not in fields:

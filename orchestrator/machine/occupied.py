@@ -1,6 +1,6 @@
-"""Keeps a machine to itself while it measures for a fleet: a lock that all users of the machine share.
+"""A lock that all users of a machine share, and that keeps other runs away while the machine measures for a fleet.
 
-A run of this machine's own holds the lock together with others of its kind; a unit of a fleet holds it alone.
+Local runs hold the lock together; a unit of a fleet holds it alone.
 """
 
 import os
@@ -11,9 +11,9 @@ from pathlib import Path
 from orchestrator.errors import EngineUnavailable
 from orchestrator.file_lock import try_lock
 
-# Folders in which every user may create a file, the best first.
+# Every user may create a file in these folders; the best one comes first.
 FOLDERS = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - no private folder would do: all users have to find it
-# The name of a simulated host, where several share a machine, as in tests.
+# This variable names a simulated host if several share a machine, as in tests.
 VARIABLE = "TFCOMPARE_HOST"
 
 OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -25,15 +25,16 @@ def find_simulated_name() -> str:
 
 @contextmanager
 def occupy(*, alone: bool) -> Iterator[None]:
-    """Hold this machine's lock, alone or together with other runs; raise EngineUnavailable if it cannot be had now."""
+    """Hold this machine's lock, alone or together with other runs; raise EngineUnavailable if it is taken."""
     handle = _open_lock()
     if handle is None:
         yield
         return
     try:
         if not try_lock(handle, shared=not alone):
-            what = "another run" if alone else "for a fleet, which needs it alone"
-            occupied = EngineUnavailable(f"this machine is measuring {what}", "wait for its end")
+            for_fleet = "this machine is measuring for a fleet, which needs it alone"
+            why = "another run is measuring on this machine" if alone else for_fleet
+            occupied = EngineUnavailable(why, "wait for its end")
             occupied.is_occupied = True
             raise occupied
         yield
@@ -46,7 +47,7 @@ def _open_lock() -> int | None:
     name = "-".join(filter(None, ("tfcompare", find_simulated_name().replace("/", "_"))))
     for folder in FOLDERS:
         path = folder / f"{name}.lock"
-        # Another user's file is opened, and never created: the kernel may refuse that in a shared folder.
+        # The first attempt is without O_CREAT, which the kernel may refuse for another user's file in a shared folder.
         with suppress(OSError):
             return os.open(path, OPEN)
         with suppress(OSError):

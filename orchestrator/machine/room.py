@@ -1,4 +1,4 @@
-"""What this machine has left for processes: memory, descriptors, and processes themselves."""
+"""The memory, the descriptors and the number of processes that this machine has left."""
 
 import os
 import re
@@ -13,7 +13,7 @@ ROOT = Path("/")
 class Room:
     """The memory and the tasks (processes and threads) that are left, and the descriptors that a process may open.
 
-    `total_mb` is all memory of the machine, and `gpu_mb` what is left on the GPUs of a run.
+    `total_mb` is all memory of the machine, and `gpu_mb` is the memory that is left on the GPUs of a run.
 
     None means that nothing is known to limit it.
     """

@@ -1,6 +1,6 @@
 """Systems on which nothing can be measured, and what to do there instead.
 
-Everything here has to work on such a system, too: no import of what exists on Linux alone.
+This module also has to work on such a system, so it imports nothing that exists only on Linux.
 """
 
 import os
@@ -11,7 +11,7 @@ ELSEWHERE = {
     "Darwin": ("macOS", "use it in a Linux virtual machine, or on a Linux machine over ssh"),
     "Windows": ("Windows", "install WSL 2 (`wsl --install`), and use it in there"),
 }
-# The C library that wheels for both architectures need.
+# The wheels for both architectures need this C library, or a newer one.
 OLDEST_GLIBC = (2, 28)
 
 
@@ -21,7 +21,7 @@ class Architecture:
 
     name: str
     image: str
-    # The first release with wheels for Linux on it.
+    # This is the first release with wheels for Linux on it.
     first: tuple[int, int] = (0, 0)
 
     @property
@@ -36,7 +36,7 @@ NAMES = {"x86_64": USUAL, "amd64": USUAL, "aarch64": ARM, "arm64": ARM}
 
 
 def find_architecture() -> Architecture:
-    """Return the architecture of this machine; on any other, nothing gets further than `find_obstacle`."""
+    """Return the architecture of this machine; `find_system_obstacle` reports machines of any other architecture."""
     return NAMES.get(platform.machine().lower(), USUAL)
 
 

@@ -1,4 +1,4 @@
-"""What is compared of two arms: metrics, each with its figure, its unit, its words and its margin."""
+"""The metrics by which two arms are compared, each with its figure, its unit, its words and its margin."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -10,20 +10,20 @@ from orchestrator.stats.scale import MetricScale
 
 METRICS: Mapping[Metric, MetricSpec] = {spec.name: spec for spec in SPECS}
 METRIC_NAMES.update(METRICS)
-# What calls return is compared as well, but has no ratio.
+# The results of calls are also compared, but have no ratio.
 OUTPUT: Final = "output"
 NAMES = (*(name for name in METRICS if name != "step"), OUTPUT)
-# A series of nights is one of ratios, or of results.
+# A series of nightly runs is one of ratios, or of results.
 OF_SERIES = tuple(name for name in NAMES if name == OUTPUT or METRICS[name].units is None)
 TIMES: tuple[Metric, ...] = tuple(spec.name for spec in METRICS.values() if spec.worse == "slower")
 # Rounds are planned for these.
 PLANNED: tuple[Metric, ...] = ("time", "step")
-# What goes with no run that is judged by CPU time: it is that, or is known as wall time alone and would plan rounds.
+# A run that is judged by CPU time cannot have these: `cpu` is its time, and `step` is only known as wall time.
 NOT_BY_CPU: frozenset[Metric] = frozenset(("cpu", "step"))
-# What a run judges in addition to times; the cases of a program have neither a first call nor a result.
+# A run judges these in addition to times. The cases of a program have neither a first call nor a result.
 USUAL: tuple[Metric, ...] = ("first", "memory")
 OF_PROGRAMS: tuple[Metric, ...] = ("memory",)
-# All that can be compared of a program: tfcompare sees none of its calls, and not what they return.
+# A program has only these metrics, because tfcompare sees neither its calls nor what they return.
 OF_ALL_PROGRAMS: tuple[Metric, ...] = (*PLANNED, *OF_PROGRAMS, "cpu", "import", "size")
 
 
@@ -52,5 +52,5 @@ def choose_metrics(names: Iterable[str]) -> tuple[tuple[Metric, ...], bool]:
 
 
 def with_output(metrics: Iterable[Metric], *, outputs: bool) -> tuple[str, ...]:
-    """Return these metrics, and that of results if they are compared."""
+    """Return these metrics, and that of results if results are compared."""
     return (*metrics, *([OUTPUT] if outputs else []))

@@ -1,4 +1,4 @@
-"""What a night or a search follows of a case: a metric, or whether its results are equal."""
+"""The property of a case that a nightly run or a search follows: a metric, or whether its results are equal."""
 
 from typing import Annotated, Final
 
@@ -8,19 +8,19 @@ from orchestrator.model import Judge, OneOf
 TIME: Final = "time"
 RESULTS: Final = "output"
 FOLLOWED = (*METRICS, RESULTS)
-# What is followed of a case: a metric, or what its calls return.
+# A nightly run or a search follows a metric of a case, or what its calls return.
 Followed = Annotated[str, OneOf(FOLLOWED)]
 
 
 def from_name(name: str) -> Followed:
-    """Return what is followed by this name."""
+    """Return the followed property with this name; raise ValueError if it is unknown."""
     if name not in FOLLOWED:
         raise ValueError(f"it follows {name!r}, which this tfcompare does not know")
     return name
 
 
 def describe_followed(metric: Followed, judge: Judge = "wall") -> str:
-    """Return what it is about: `time a step`, which may be `CPU time a step`, `peak memory` or `results`."""
+    """Describe what is followed: `time per step`, which may be `CPU time per step`, `peak memory` or `results`."""
     if metric == TIME and judge == "cpu":
         metric = "cpu"
     return "results" if metric == RESULTS else METRICS[metric].about

@@ -15,7 +15,7 @@ DIED, OPEN = "died", "inconclusive"
 EXPLORATORY = "exploratory"
 OF_OUTPUTS = ("differs", OPEN)
 GATE = re.compile(r"(?:(?P<metric>\w+):)?(?P<verdict>\w+)(?:>(?P<amount>[\w.%]+))?")
-# For the Tab key, and for help.
+# The Tab key and help offer these.
 USUAL = ("slower", OPEN, DIED, EXPLORATORY, "first:slower", "memory:more", "output:differs")
 FORM = "[METRIC:]VERDICT[>AMOUNT], e.g. slower, memory:more>10%, leak:more>4KiB, output:differs or died"
 
@@ -41,15 +41,15 @@ class Judged(Protocol):
 
 @dataclass(frozen=True)
 class Gate:
-    """One outcome that is an error; without a metric it is one of the comparisons that a run was planned for."""
+    """One outcome that is an error. Without a metric, it is about the comparisons that a run was planned for."""
 
     text: str
     metric: Metric | Literal["output"] | None
-    # As comparisons have it.
+    # This is the verdict as comparisons have it: `slower` also means `more`.
     verdict: str
-    # A share or, of a metric of differences, an amount.
+    # The limit is a share or, for a metric of differences, an amount.
     above: float = 0.0
-    # Whether verdicts of exploratory rounds count.
+    # If set, verdicts of exploratory rounds also count.
     exploratory: bool = False
 
     @property
@@ -65,12 +65,12 @@ class Gate:
         return self._is_about(judged, judged.report_verdict)
 
     def matches_row(self, judged: Judged) -> bool:
-        """Return whether it would match if the row were all there is to the report."""
+        """Return whether it would match if the row were the whole report."""
         return judged.row_only and self.verdict != OPEN and self._is_about(judged, judged.verdict)
 
     def _is_about(self, judged: Judged, verdict: str) -> bool:
         if judged.exploratory and not self.exploratory:
-            # At the last look that had an error to spend, it was open.
+            # It was open at the last look that had an error to spend.
             verdict = OPEN
         if verdict != self.verdict:
             return False
@@ -88,30 +88,30 @@ class Gate:
 class Gated:
     """The comparisons that gates are about.
 
-    `planned` are those that rounds were planned for, and `others` those of further metrics. `missing` counts those that
-    could not be made, because an arm was refused, died or is not in both runs, by their metric; None is for planned
-    ones.
+    `planned` are those that rounds were planned for, and `others` those of other metrics. `missing` counts by metric
+    those that could not be made, because an arm was refused, died or is not in both runs. Its key for planned ones is
+    None.
     """
 
     planned: Collection[Judged] = ()
     others: Collection[Judged] = ()
     outputs: Collection[OutputComparison] = ()
     missing: Mapping[str | None, int] = field(default_factory=dict)
-    # Why the first of these could not.
+    # The first missing comparison could not be made for this reason.
     why_missing: str = ""
     died: int = 0
-    # How many comparisons the verdicts of the report are corrected for.
+    # The verdicts of the report are corrected for this many comparisons.
     judged_together: int = 0
 
     def find_rows(self, gate: Gate) -> Collection[Judged]:
-        """Return the comparisons that a gate is about, if not about results."""
+        """Return the comparisons that a gate is about, unless it is about results."""
         if gate.metric is None:
             return self.planned
         return [each for each in (*self.planned, *self.others) if each.pair.metric == gate.metric]
 
 
 def parse_gates(text: str) -> tuple[Gate, ...]:
-    """Return the outcomes in a list with commas; raise UsageError for one that is none."""
+    """Return the gates in a comma-separated list; raise UsageError for an invalid one."""
     parts = list(filter(None, re.split(r"[,\s]+", text)))
     gates = [_parse(part) for part in parts if part != EXPLORATORY]
     if EXPLORATORY not in parts:
@@ -136,7 +136,7 @@ def _parse(text: str) -> Gate:
     allowed = OF_OUTPUTS if key == OUTPUT else (spec.worse, spec.better, OPEN, *(() if key else (DIED, EXPLORATORY)))
     if verdict not in allowed:
         of = f" of {metric}" if metric else ""
-        raise UsageError(f"--fail-on {text!r}: unknown outcome{of} {verdict!r}; it is {', '.join(allowed)}")
+        raise UsageError(f"--fail-on {text!r}: unknown outcome{of} {verdict!r}; choose from {', '.join(allowed)}")
     if amount and verdict in (DIED, OPEN, EXPLORATORY):
         raise UsageError(f"--fail-on {text!r}: {verdict} has no amount")
     above = spec.parse_amount(amount) if amount else 0.0
@@ -158,8 +158,9 @@ def choose_for_gates(
 ) -> tuple[str, ...]:
     """Return the metrics, by name, that a run has to compare in addition to the `usual` ones for these gates.
 
-    `named` are those that the user chose instead of the usual ones: then nothing is added to them. Nor is a metric for
-    which a run would make more calls. Both raise UsageError, and so does a metric that such a run cannot have.
+    `named` are those that the user chose instead of the usual ones, to which nothing is added. A metric for which a run
+    would make more calls is not added either. If a gate needs one of these, or a metric that such a run cannot have,
+    UsageError is raised.
     """
     compared = tuple(usual if named is None else named)
     added: list[str] = []
@@ -178,9 +179,9 @@ def choose_for_gates(
 def _find_obstacle(gate: Gate, *, program: bool, gpu: bool, judge: Judge) -> str:
     """Return why a run of this kind cannot have the metric of a gate, or ''."""
     if program and gate.metric not in (None, *OF_ALL_PROGRAMS):
-        return f"a program behind -- has no {gate.name}"
+        return f"a program after -- has no {gate.name}"
     if gate.metric == "step" and not program:
-        return "only a program behind -- has steps of fit"
+        return "only a program after -- has steps of fit"
     if judge == "cpu" and gate.metric in NOT_BY_CPU:
         return f"with --judge cpu a run does not compare {gate.name}, and a gate without a metric is about CPU time"
     if gate.metric == "gpu_memory" and not gpu:
@@ -200,9 +201,9 @@ def check_compared(gates: Sequence[Gate], compared: Sequence[str], what: str, ad
 
 
 def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | None:
-    """Return the error for the outcomes that were asked for, if there are any.
+    """Return the error for the requested outcomes that occurred, or None.
 
-    What makes the answer incomplete goes first: arms that died, if they were asked for, and gates that had nothing to
+    Outcomes that make the answer incomplete come first: arms that died, if requested, and gates that had nothing to
     judge.
     """
     asked = ",".join([gate.text for gate in gates] + [EXPLORATORY] * any(gate.exploratory for gate in gates))

@@ -1,4 +1,4 @@
-"""What a metric is: a figure of every replicate by which two arms are compared, and the words for it."""
+"""The definition of a metric: a figure of every replicate by which two arms are compared, and the words for it."""
 
 import math
 import re
@@ -12,8 +12,8 @@ from orchestrator.model import ArmKey, ArmResult, Magnitude, Metric, Replicate
 from orchestrator.stats.scale import RATIOS, Differences, MetricScale
 
 Unit = Literal["ms", "bytes", "count"]
-# A figure on the scale of its metric, or those of the bursts of a replicate in order; without any, the replicate has no
-# such figure.
+# Values are a figure on the scale of its metric, or those of the bursts of a replicate in order. They are empty if the
+# replicate has no such figure.
 Values = tuple[float, ...]
 
 PERCENTAGE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,6})?) ?%?")
@@ -21,40 +21,42 @@ PERCENTAGE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,6})?) ?%?")
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec:
-    """A metric: more of it is worse.
+    """A metric, of which more is worse.
 
     `more` and `less` complete a sentence about a version.
     """
 
     name: Metric
-    # As a heading, and in the legend of tables.
+    # `about` is the heading, and `meaning` appears in the legend of tables.
     about: str
     meaning: str = ""
     more: str
     less: str
-    # The verdicts as a person reads them.
+    # These are the verdicts as a person reads them.
     worse: str = "slower"
     better: str = "faster"
     values: Callable[[Replicate], Values]
-    # The units of a metric whose arms are compared by their difference; all others are by their ratio.
+    # Arms are compared by their difference if the metric has units, and by their ratio otherwise.
     units: Units | None = None
-    # The step in which its figures are read, if that is no small part of what matters.
+    # Figures are read in steps of this size. It is 0 if the steps are too small to matter.
     resolution: float = 0.0
-    # The figure of a replicate in its unit, and how it is printed; those that are not read of replicates have none.
+    # `figure` reads a replicate's figure in its unit, or None if the metric is not read from replicates. `show` prints
+    # it.
     figure: Callable[[Replicate], float | None]
     unit: Unit = "ms"
     show: Callable[[float], str]
-    # A share or, of differences, an amount, unless the user names one; without any, it is the margin of times.
+    # The margin is a share or, for a metric of differences, an amount. It applies unless the user names one. None
+    # stands for the margin of times.
     margin: float | None = None
-    # Whether a replicate that makes a single call has it as well.
+    # If set, a replicate that makes a single call also has it.
     of_openings: bool = False
-    # Whether all cases of a version share it.
+    # If set, all cases of a version share it.
     of_targets: bool = False
-    # Whether one look at it says all, so that nothing is left to chance.
+    # If set, the figure is exact, and chance plays no part.
     exact: bool = False
-    # What is judged together with it.
+    # These metrics are judged together with it.
     judged_with: tuple[Metric, ...] = ()
-    # The fewest calls of a replicate that say anything; quick cases make them where a run asks for this metric.
+    # A replicate needs this many calls to show anything. Quick cases make them if a run asks for this metric.
     least_calls: int = 0
 
     @property
@@ -82,7 +84,7 @@ class MetricSpec:
         return "" if magnitude.ratio is None else f"{magnitude.ratio:.3g}x"
 
     def parse_amount(self, text: str) -> float | None:
-        """Return an amount as people write it: a percentage or, of differences, in the units of the metric."""
+        """Parse an amount as people write it: a percentage or, for a metric of differences, in its units."""
         if self.units:
             return self.units.parse(text)
         match = PERCENTAGE.fullmatch(text.strip())
@@ -90,29 +92,29 @@ class MetricSpec:
 
 
 def find_figure(spec: MetricSpec, arms: Iterable[ArmResult], key: ArmKey) -> float | None:
-    """Return an arm's figure; of what all cases of a version share, that of any case that has it."""
+    """Return an arm's figure; if all cases of a version share it, any case may provide it."""
     own = (arm for arm in arms if arm.key == key or (spec.of_targets and arm.target == key.target))
     figures = (arm.figures.get(spec.name) for arm in own)
     return next((figure for figure in figures if figure is not None), None)
 
 
 def in_ms(time_ns: float | None) -> float | None:
-    """Return a time in milliseconds; a replicate without it has 0 or nothing."""
+    """Return a time in milliseconds, or None if the replicate lacks it, which 0 also means."""
     return time_ns / 1e6 if time_ns else None
 
 
 def in_bytes(size_kb: int | None) -> float | None:
-    """Return a size in bytes; a replicate without it has 0 or nothing."""
+    """Return a size in bytes, or None if the replicate lacks it, which 0 also means."""
     return size_kb * 1024.0 if size_kb else None
 
 
 def log_of(figure: float | None) -> Values:
-    """Return the log of a figure; of a replicate without it, nothing."""
+    """Return the log of a figure, or nothing if the replicate lacks it."""
     return (math.log(figure),) if figure else ()
 
 
 def show_bytes(size: float) -> str:
-    """Format a size as `360 MiB`, `12.4 GiB` or, of what a call adds, `97.3 KiB`."""
+    """Format a size as `360 MiB`, `12.4 GiB` or, for what a call adds, `97.3 KiB`."""
     units = ((10 * 2**30, 2**30, ".1f", "GiB"), (2**20, 2**20, ".0f", "MiB"), (0, 2**10, ".1f", "KiB"))
     _, factor, form, unit = next(each for each in units if abs(size) >= each[0])
     return f"{size / factor:{form}} {unit}"

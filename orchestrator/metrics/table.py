@@ -1,4 +1,4 @@
-"""All metrics: how each is read of a replicate, its words, and what counts as a difference of it."""
+"""All metrics: how each is read from a replicate, its words, and its margin."""
 
 import math
 
@@ -7,17 +7,17 @@ from orchestrator.metrics.units import BYTES_PER_CALL, COUNT, COUNT_PER_CALL
 from orchestrator.model import Metric, Replicate
 from orchestrator.terminal.durations import format_time
 
-# Fewer calls say nothing about a leak: allocators keep what they have.
+# Fewer calls say nothing about a leak, because allocators keep the memory that they have.
 FEWEST_FOR_LEAK = 200
 # The kernel counts memory in pages.
 PAGE = 4096
-# Ten calls are beyond the last percentile. Only a run that asks for percentiles makes that many.
+# Ten of these calls are beyond the last percentile. Only a run that asks for percentiles makes this many.
 FEWEST_FOR_PERCENTILES = 1000
 PERCENTILES: dict[Metric, int] = {"p50": 50, "p95": 95, "p99": 99}
 
 
 def _leak(replicate: Replicate) -> Values:
-    """Return by how much memory grew, if a replicate made enough calls to tell whether it leaks."""
+    """Return by how much a call lets memory grow, if a replicate made enough calls to show a leak."""
     is_known = replicate.growth_bytes is not None and (replicate.growth_calls or 0) >= FEWEST_FOR_LEAK
     return (float(replicate.growth_bytes or 0),) if is_known else ()
 
@@ -33,21 +33,21 @@ def _percentile(name: Metric, place: int) -> MetricSpec:
 
 
 SPECS = (
-    # Of a program, the time of all of it.
+    # The time of a program is that of its whole run.
     MetricSpec(
-        name="time", about="time a step", meaning="after the warm-up, per step", more="is slower", less="is faster",
+        name="time", about="time per step", meaning="after the warm-up, per step", more="is slower", less="is faster",
         values=lambda replicate: tuple(replicate.bursts), figure=lambda replicate: replicate.time_ns / 1e6,
         show=format_time,
     ),
-    # With what it costs once, such as tracing; a program has none. What happens once scatters more than what happens
-    # often.
+    # The first call includes one-time costs such as tracing, which scatter more than a step. A program has no first
+    # call.
     MetricSpec(
         name="first", about="first call", meaning="the whole first call", more="takes longer for the first call",
         less="takes less time for the first call",
         values=lambda replicate: log_of(replicate.first_call_ns),
         figure=lambda replicate: in_ms(replicate.first_call_ns), show=format_time, of_openings=True, margin=0.1,
     ),
-    # Of a program, the peak of the whole process.
+    # The peak memory of a program is that of the whole process.
     MetricSpec(
         name="memory", about="peak memory",
         meaning="a replicate's peak memory after the first calls, as many in every version, without pages of files",
@@ -57,7 +57,7 @@ SPECS = (
         figure=lambda replicate: in_bytes(replicate.memory_kb or replicate.resident_kb), unit="bytes", show=show_bytes,
         margin=0.05,
     ),
-    # However large the process is. Of the calls of a replicate, those of its first burst come before the first reading.
+    # The size of the process does not matter. The calls of a replicate's first burst come before the first reading.
     MetricSpec(
         name="leak", about="growth of memory per call",
         meaning="by how much a call lets memory grow; only of at least 200 calls", more="grows more with each call",
@@ -67,7 +67,6 @@ SPECS = (
         margin=1024.0,
         least_calls=FEWEST_FOR_LEAK * 5 // 4,
     ),
-    # From the call of a workload's `build` to its end.
     MetricSpec(
         name="build", about="build", meaning="before the first call",
         more="takes longer to build", less="takes less time to build",
@@ -75,7 +74,7 @@ SPECS = (
         figure=lambda replicate: replicate.build_ns / 1e6,
         show=format_time, of_openings=True, margin=0.1,
     ),
-    # The import of TensorFlow in a worker: a property of a target, and not of a case.
+    # The import of TensorFlow in a worker is a property of a target, and not of a case.
     MetricSpec(
         name="import", about="import of TensorFlow", meaning="of TensorFlow, once a worker",
         more="takes longer to import", less="takes less time to import",
@@ -85,12 +84,12 @@ SPECS = (
     ),
     # A busy machine disturbs it less than wall time.
     MetricSpec(
-        name="cpu", about="CPU time a step", meaning="of all its threads and processes, after the warm-up, per step",
+        name="cpu", about="CPU time per step", meaning="of all its threads and processes, after the warm-up, per step",
         more="uses more CPU time", less="uses less CPU time",
         values=lambda replicate: tuple(replicate.cpu_bursts), figure=lambda replicate: in_ms(replicate.cpu_ns),
         show=format_time,
     ),
-    # On a CPU there is none.
+    # A run on a CPU has none.
     MetricSpec(
         name="gpu_memory", about="peak memory of the GPU", meaning="the most that TensorFlow had in use",
         more="needs more memory of the GPU",
@@ -98,9 +97,9 @@ SPECS = (
         values=lambda replicate: log_of(replicate.gpu_memory_kb),
         figure=lambda replicate: in_bytes(replicate.gpu_memory_kb), unit="bytes", show=show_bytes, margin=0.05,
     ),
-    # The Python functions that a replicate traces into graphs. All arms make equally many first calls; a count over all
-    # calls would depend on how many an arm makes, so on its speed. One more is a difference, and less than one there is
-    # not.
+    # A replicate traces Python functions into graphs. All arms make equally many first calls, whereas a count over all
+    # calls would depend on how many an arm makes, and so on its speed. One trace more is a difference, and there is no
+    # smaller one.
     MetricSpec(
         name="traces", about="traces of the first five calls",
         meaning="functions traced into graphs by the first five calls", more="traces more functions",
@@ -118,7 +117,7 @@ SPECS = (
         figure=lambda replicate: None if replicate.later_traces is None else replicate.later_traces / 1000,
         unit="count", show=COUNT_PER_CALL.show, margin=0.1,
     ),
-    # No replicate has it: the manifest says it of each environment.
+    # No replicate has it. The manifest has it for each environment.
     MetricSpec(
         name="size", about="size of the environment",
         meaning="the packages of a virtual environment, or an image with all that it is built on",
@@ -126,13 +125,13 @@ SPECS = (
         worse="more", better="less", values=lambda replicate: (), figure=lambda replicate: None,
         unit="bytes", show=show_bytes, margin=0.05, of_targets=True, exact=True,
     ),
-    # Of a program that calls Keras' `fit`; most programs have none.
+    # Only a program that calls Keras' `fit` has it.
     MetricSpec(
         name="step", about="a step of fit", meaning="later steps of fit",
         more="is slower in a step of fit", less="is faster in a step of fit",
         values=lambda replicate: log_of(replicate.step_ns), figure=lambda replicate: in_ms(replicate.step_ns),
         show=format_time,
     ),
-    # Of a server, the slowest calls are what users wait for.
+    # Users of a server wait for its slowest calls.
     *(_percentile(name, place) for place, name in enumerate(PERCENTILES)),
 )  # fmt: skip

@@ -14,9 +14,9 @@ class Units:
     """
 
     units: tuple[tuple[str, float, int], ...]
-    # What follows an amount, such as ` per call`.
+    # This follows an amount, such as ` per call`.
     per: str = ""
-    # As people write an amount.
+    # This shows how people write an amount.
     example: str = ""
 
     def show(self, amount: float) -> str:
@@ -30,7 +30,7 @@ class Units:
     def show_ends(self, difference: float, low: float, high: float) -> str:
         """Return the ends of a difference's interval, in the unit of the difference: `+7.9 to +8.1`.
 
-        One that excludes 0 never seems to end there.
+        The end of an interval that excludes 0 is never shown as 0.
         """
         ends = self._format(low, difference, "+", apart=low > 0), self._format(high, difference, "+", apart=high < 0)
         return " to ".join(ends)
@@ -40,7 +40,7 @@ class Units:
         return f"{self._format(old, difference)} to {self._format(new, difference)}"
 
     def parse(self, text: str) -> float | None:
-        """Return an amount such as `4KiB`, or None for what is none; a number alone is in the smallest unit."""
+        """Return an amount such as `4KiB`, or None for other text; a number alone is in the smallest unit."""
         match = AMOUNT.fullmatch(text.strip())
         sizes = {name.lower(): size for name, size, _ in self.units} | {"": 1.0}
         size = match and sizes.get(match["unit"].lower())
@@ -53,7 +53,7 @@ class Units:
         _, size, decimals = self._of(like)
         while apart and round(amount / size, decimals) == 0:
             decimals += 1
-        # Minus nought is no figure.
+        # Adding 0.0 turns minus zero into zero.
         rounded = round(amount / size, decimals) + 0.0
         text = f"{rounded:{sign}.{decimals}f}"
         return text if self._of(like)[0] else text.removesuffix(".0")

@@ -17,7 +17,7 @@ ADVICE = {
     404: ": is the address right?",
     413: ": the message is too long for it",
 }
-# What libraries log, what is reported for it, and whether a later attempt may succeed.
+# Each entry is a pattern of what libraries log, the reason to report, and whether a later attempt may succeed.
 REASONS = (
     (r"certificate", "its certificate is not trusted here", False),
     (r"name or service not known|getaddrinfo|name resolution|nodename nor", "its host name is not known here", True),
@@ -42,11 +42,10 @@ class Outcome:
     again: bool = True
 
 
-class Ear(logging.Handler):
+class LogCapture(logging.Handler):
     """A log handler that listens to apprise.
 
-    Only there does apprise report why something failed, and it quotes URLs in these messages. None of them is passed
-    on.
+    Apprise reports only in its log why something failed. Its messages quote URLs, so none of them is passed on.
     """
 
     def __init__(self) -> None:
@@ -69,13 +68,13 @@ class Ear(logging.Handler):
 
 
 @cache
-def ear() -> Ear:
-    ear = Ear()
+def ear() -> LogCapture:
+    ear = LogCapture()
     log = logging.getLogger("apprise")
     log.addHandler(ear)
     log.setLevel(logging.DEBUG)
     log.propagate = False
-    # They tell the whole URL of every call, and warn of bad answers with it.
+    # These loggers write the whole URL of every call, also in warnings about bad answers.
     for name in ("connection", "connectionpool", "response", "util.retry"):
         logging.getLogger(f"urllib3.{name}").addFilter(lambda record: not (record.threadName or "").startswith(THREADS))
     return ear

@@ -1,8 +1,8 @@
-"""Looks for the causes of alarms once a night is judged, within a time limit.
+"""Looks for the causes of alarms once a nightly run is judged, within a time limit.
 
-A profile of both versions shows where the time goes. Where each night has another build, those between the last good
-and the first bad one that no night measured are measured by `tfcompare bisect`, which continues the next night if its
-time was over. Both are separate processes, like the measuring itself.
+A profile of both versions shows where the time goes. If each night has another build, `tfcompare bisect` measures the
+builds between the last good and the first bad one that no nightly run measured. If it runs out of time, it continues
+the next night. Both are separate processes, like the measurement itself.
 """
 
 import re
@@ -23,7 +23,7 @@ from orchestrator.catalog import lock_on_demand
 from orchestrator.errors import TfCompareError
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.opened import compare_link
-from orchestrator.history.model import Alarm, Explained, Key
+from orchestrator.history.model import Alarm, CauseFound, Key
 from orchestrator.history.points import commit_of
 from orchestrator.metrics.followed import RESULTS, TIME
 from orchestrator.model import Target
@@ -36,16 +36,16 @@ from orchestrator.profiling.stored import read_profile as read_profile
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View
 
-# One profile of two versions takes a minute or two; one that hangs must not cost the others their time.
+# A profile of two versions takes a minute or two; one that hangs must not use up the time of the others.
 PROFILE_LIMIT_S = 300.0
 MOST_PROFILED = 3
 ID = re.compile(r"[0-9a-f]{6}")
-# Flags of a night that mean something else for a single case, or that the other command does not have.
-NOT_FOR_SEARCHES = frozenset(("--budget",))
+# These flags mean something else for a single case, are in the commands already, or do not exist in another command.
+FLAGS_NOT_IN_SEARCHES = frozenset(("--budget",))
 IN_COMMANDS = frozenset(("--engine", "--gpu", "--judge"))
-OF_PATHS = frozenset(("--workload-folder", "--data", "--wheelhouse", "--ca-bundle"))
-OF_FLEETS = frozenset(("--on", "--where"))
-NOT_FOR_PROFILES = NOT_FOR_SEARCHES | OF_FLEETS | {"--gpu-exclusive", "--lock-clocks", "--judge"}
+PATH_FLAGS = frozenset(("--workload-folder", "--data", "--wheelhouse", "--ca-bundle"))
+FLEET_FLAGS = frozenset(("--on", "--where"))
+NOT_FOR_PROFILES = FLAGS_NOT_IN_SEARCHES | FLEET_FLAGS | {"--gpu-exclusive", "--lock-clocks", "--judge"}
 
 
 def look_for_causes(
@@ -53,8 +53,8 @@ def look_for_causes(
 ) -> tuple[str, ...]:
     """Profile what changed tonight, search the builds that no night measured, and record what was found.
 
-    `keys` are the series that tonight's suite measured: of others, tonight's flags may not be those to measure with.
-    What ends the search ends nothing else, since the night is judged and people have to hear of it.
+    `keys` are the series that tonight's suite measured; for other series, tonight's flags may be wrong. An error or an
+    interrupt ends only the search, since the nightly run is judged already and has to be reported.
     """
     try:
         _look(options, night, keys, most_s, view)
@@ -72,14 +72,14 @@ def _look(options: NightOptions, night: NightContext, keys: Collection[Key], mos
         alarm
         for alarm in state.current(night.store.events()[0])
         if alarm.key in keys and alarm.state in ("new", "confirmed") and not state.is_by_machine(alarm)
-        # Its file may come from elsewhere, and these become names of folders and of versions to install.
+        # The file may come from elsewhere, and these texts become names of folders and of versions to install.
         if ID.fullmatch(alarm.id) and all(is_nightly(build) for build in (alarm.good, alarm.bad) if build)
     ]
     if not alarms or limit_s <= 0:
         return
-    work = _Work(options, night, monotonic() + limit_s, view)
+    work = _CauseSearch(options, night, monotonic() + limit_s, view)
     tonight = [alarm for alarm in alarms if alarm.night == night.date and alarm.profile and not alarm.findings]
-    # A profile is taken of versions on this machine.
+    # Profiles are taken only on this machine.
     tonight = tonight if options.fleet.is_local else []
     for alarm in sorted(tonight, key=lambda alarm: -abs(log(alarm.change.ratio)))[:MOST_PROFILED]:
         work.profile(alarm)
@@ -89,17 +89,17 @@ def _look(options: NightOptions, night: NightContext, keys: Collection[Key], mos
 
 
 def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
-    """Return an alarm whose commands measure, from any folder, what the night did, and in what it did."""
+    """Return an alarm whose commands have the flags of the nightly run, and work in any folder."""
     flags = []
     for flag, value in list_flags(options.flags):
-        if flag in OF_PATHS:
-            # A folder of data may have a name before it.
+        if flag in PATH_FLAGS:
+            # The value of --data is NAME=PATH.
             name, equals, path = value.rpartition("=")
             value = f"{name}{equals}{Path(path).absolute()}"
         if flag not in IN_COMMANDS:
             flags.append((flag, value))
 
-    def add(command: str, others: Collection[str] = NOT_FOR_SEARCHES) -> str:
+    def add(command: str, others: Collection[str] = FLAGS_NOT_IN_SEARCHES) -> str:
         words = [word for flag, value in flags if flag not in others for word in (flag, value) if word]
         return shlex.join([*shlex.split(command), *words]) if command else ""
 
@@ -107,13 +107,13 @@ def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
         alarm,
         reproduce=add(alarm.reproduce),
         profile=add(alarm.profile, NOT_FOR_PROFILES),
-        # Where the build is the same, two runs are compared instead.
+        # If the build is the same, the command compares two runs instead.
         bisect=add(alarm.bisect) if alarm.bisect.startswith("tfcompare bisect") else alarm.bisect,
     )
 
 
 @dataclass(frozen=True)
-class _Work:
+class _CauseSearch:
     options: NightOptions
     night: NightContext
     until: float
@@ -123,7 +123,7 @@ class _Work:
         path = self.night.store.runs / f"profile-{alarm.id}"
         target = str(alarm.key.target)
         builds = {name: build for build, name in self.night.resolved.names.items()}
-        # Before and after the change or, where the build is the same, the reference and the build.
+        # The builds before and after the change are profiled or, if the build is the same, the reference and the build.
         before, after = alarm.good or str(alarm.key.reference), alarm.bad or builds.get(target, target)
         words = [f"--versions={before},{after}", f"--case={alarm.key.case}", *self._engine(alarm)]
         words += ["--explain-output"] if alarm.key.metric == RESULTS else []
@@ -135,22 +135,22 @@ class _Work:
             self.view.say(f"alarm {alarm.id} has no profile: {ended.last_line}")
             return
         if findings:
-            self.night.store.record(Explained(at=datetime.now(UTC), alarm=alarm.id, findings=findings))
+            self.night.store.record(CauseFound(at=datetime.now(UTC), alarm=alarm.id, findings=findings))
 
     def search(self, alarm: Alarm) -> None:
         if self._nightlies is None:
             return
         if not nightlies_between(alarm.good, alarm.bad, self._nightlies):
-            # The next one is the bad one: this is the smallest range already.
-            self.night.store.record(Explained(at=datetime.now(UTC), alarm=alarm.id, searched=True))
+            # No nightly is between the good one and the bad one, so the range cannot become smaller.
+            self.night.store.record(CauseFound(at=datetime.now(UTC), alarm=alarm.id, searched=True))
             return
-        # Each range has a search: if one could not be ended, the next night begins with the range that it left.
+        # Each range has a separate search: if one is not finished, the next night begins with the range it has left.
         path = self.night.store.runs / f"bisect-{alarm.id}-{alarm.good[-8:]}-{alarm.bad[-8:]}"
         key = alarm.key
         words = [f"--good={alarm.good}", f"--bad={alarm.bad}", f"--case={key.case}", *self._engine(alarm)]
         words += [] if key.metric == TIME else ["--metric", key.metric]
-        # A search that is there is continued if it asks just this.
-        words += ["--output", str(path), *self._flags(NOT_FOR_SEARCHES)]
+        # An existing search is continued if it was started with the same arguments.
+        words += ["--output", str(path), *self._flags(FLAGS_NOT_IN_SEARCHES)]
         self.view.say(f"alarm {alarm.id}: searching the nightlies between {alarm.good} and {alarm.bad}")
         ended = self._run("a search", self.until - monotonic(), ["bisect", *words, "--format", "json"])
         try:
@@ -160,7 +160,7 @@ class _Work:
 
     @cached_property
     def _nightlies(self) -> Sequence[str] | None:
-        """The nightlies that the index has, or None if it does not say."""
+        """The nightlies that the index has, or None if it does not answer."""
         try:
             return tuple(lock_on_demand.nightlies(self.options.device))
         except TfCompareError as error:
@@ -179,7 +179,7 @@ class _Work:
         return make_child(self.options, self.night, limit_s, self.view, what).run(words)
 
 
-def _learn(alarm: Alarm, path: Path) -> Explained:
+def _learn(alarm: Alarm, path: Path) -> CauseFound:
     """Return what a search has found so far."""
     found = searches.read_state(path)
     result = found.search_result
@@ -187,7 +187,7 @@ def _learn(alarm: Alarm, path: Path) -> Explained:
     findings = alarm.findings
     if part is None and result.overall and not result.wanted:
         findings += (f"measured side by side, {alarm.bad} and {alarm.good} are not shown to differ",)
-    return Explained(
+    return CauseFound(
         at=datetime.now(UTC),
         alarm=alarm.id,
         good=part.earlier if part else "",
@@ -200,10 +200,10 @@ def _learn(alarm: Alarm, path: Path) -> Explained:
 
 
 def _compare_commits(path: Path, found: searches.State, part: PathPart) -> str:
-    """Return the page of the commits between two versions that a search measured, which say what they were made of."""
+    """Return the address of a page with the commits between two versions that a search measured, or ''."""
     commits: dict[str, str] = {}
     for step in found.measured:
-        # One damaged run costs the commits that only it knows.
+        # A damaged run is skipped, with the commits that only it names.
         with suppress(TfCompareError):
             manifest = RunFolder(path / str(step.run)).read_manifest()
             commits |= {version: commit_of(manifest, Target.parse(version)) for version in step.versions}

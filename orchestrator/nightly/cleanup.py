@@ -18,12 +18,12 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareE
 from orchestrator.images import sizes, venv_cache
 from orchestrator.terminal.view import View
 
-# An engine that is slow to answer holds up the end of a night no longer than this.
+# A slow engine delays the end of a nightly run by no more than this.
 ENGINE_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Retired:
+class Removal:
     """The nightlies that were removed, oldest first.
 
     `spared` explains why other nightlies were kept, and what else went wrong.
@@ -41,7 +41,7 @@ class Retired:
         return "; ".join(part for part in (gone, freed, *self.spared) if part)
 
 
-def retire(keep: int, view: View) -> Retired:
+def retire(keep: int, view: View) -> Removal:
     """Remove old nightlies without ever making a nightly run fail.
 
     Whatever could not be removed is reported, and tried again after the next run.
@@ -51,7 +51,7 @@ def retire(keep: int, view: View) -> Retired:
         ours = [version for version in nightlies if lock_on_demand.is_locked_by_us(version)]
         retired = _remove(old(ours, keep, datetime.now(UTC)))
     except (TfCompareError, OSError) as error:
-        retired = Retired(spared=(f"old nightlies are left alone: {error}",))
+        retired = Removal(spared=(f"old nightlies are left alone: {error}",))
     if retired.summary:
         view.say(retired.summary)
     return retired
@@ -69,13 +69,13 @@ def last_use(version: Version) -> datetime:
     return max(datetime.fromtimestamp(flavour.lock.stat().st_mtime, UTC) for flavour in version.flavours)
 
 
-def _remove(versions: Sequence[Version]) -> Retired:
-    """Remove versions, with their entries in the table last.
+def _remove(versions: Sequence[Version]) -> Removal:
+    """Remove versions, and last their entries in the table.
 
-    By its entry, the next nightly run finds whatever is left of a version.
+    The next nightly run uses the entry of a version to find whatever is left of it.
     """
     if not versions:
-        return Retired()
+        return Removal()
     numbers = [version.number for version in versions]
     freed, spared = _remove_images(numbers)
     gone = []
@@ -92,7 +92,7 @@ def _remove(versions: Sequence[Version]) -> Retired:
             lock_on_demand.forget_lock(version)
             gone.append(version.number)
     reasons = tuple(f"{number} is left alone: {why}" for number, why in spared.items())
-    return Retired(numbers=tuple(gone), freed=freed, spared=reasons)
+    return Removal(numbers=tuple(gone), freed=freed, spared=reasons)
 
 
 def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
@@ -101,7 +101,7 @@ def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
     Return the number of bytes freed and, by version number, why an image still exists. Without an engine there are no
     images.
     """
-    # Its client is slow to import, and most nights have nothing to remove.
+    # The engine's client is slow to import, and most nightly runs have nothing to remove.
     from orchestrator.engines.docker.client import asking, connect_engine
     from orchestrator.images import inventory, prune
 

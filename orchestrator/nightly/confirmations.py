@@ -1,4 +1,4 @@
-"""Measures what looks changed again in the same night, little by little."""
+"""Repeats the measurement of what looks changed, in the same night and in small steps."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ def settle(
     flagged, wander = steps.suspects(cells), steps.find_wander(cells)
     if not flagged:
         return [], []
-    chosen = steps.affordable(flagged, count_cells(points))
+    chosen = steps.limit_suspects(flagged, count_cells(points))
     suspicious, repeated = (len(steps.cells_of(keys)) for keys in (flagged, chosen))
     which = "which" if repeated == suspicious else f"{repeated} of which, the most suspicious,"
     view.say(f"{suspicious} of {count_cells(points)} look changed, {which} are measured again: {_format_cases(chosen)}")

@@ -1,7 +1,7 @@
-"""Whether a night has to begin: the one rule, for cron, systemd and `nightly serve`, which all ask every 15 minutes.
+"""Decides whether a nightly run has to begin, for cron, systemd and `nightly serve`, which all ask every 15 minutes.
 
-A night has the date on which its time of day came. It goes by the clock on the wall, so that a day of 23 or 25 hours
-also has one. A file of this machine holds which night began last.
+A night has the date of the day on which its start time came. Local time counts, so that a day of 23 or 25 hours also
+has one night. A file of this machine records which night began last.
 """
 
 import json
@@ -19,7 +19,7 @@ from orchestrator.nightly import lock
 from orchestrator.terminal import strict_json
 
 Missed = Literal["catch-up", "skip"]
-MISSED: tuple[Missed, ...] = get_args(Missed)
+MISSED_POLICIES: tuple[Missed, ...] = get_args(Missed)
 Step = Literal["wait", "skip", "begin"]
 
 TIME = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})", re.ASCII)
@@ -51,20 +51,20 @@ def next_after(now: datetime, at: time, tz: ZoneInfo | None = None) -> datetime:
 
 
 @dataclass(frozen=True)
-class Marked:
+class NightRecord:
     """The last night that began or was left out, and the last one for which a scheduler asked in time."""
 
     night: date
     asked: date
 
 
-def decide(last: Marked | None, now: datetime, at: time, missed: str) -> tuple[Marked, Step]:
-    """Return what to do at this moment, and what is known from then on unless a night begins."""
+def decide(last: NightRecord | None, now: datetime, at: time, missed: str) -> tuple[NightRecord, Step]:
+    """Return what to record, unless a night begins, and what to do now."""
     night = find_night(now, at)
-    # A night whose time came before the first call was not missed. And a clock that was far ahead would keep nights
-    # waiting until it is there again; by an hour it may go back.
+    # A night whose time came before the first call was not missed. If the clock was more than a day ahead, the record
+    # is dropped, since no night would begin before that date; a clock may go back by an hour.
     if last is None or last.night - night > timedelta(days=1):
-        return Marked(night, night), "wait"
+        return NightRecord(night, night), "wait"
     if night <= last.night:
         return last, "wait"
     if age(night, now, at) <= ON_TIME:
@@ -75,7 +75,7 @@ def decide(last: Marked | None, now: datetime, at: time, missed: str) -> tuple[M
 
 
 def age(night: date, now: datetime, at: time) -> timedelta:
-    """Return for how long a night has been due; less than nothing in an hour that the clock skips."""
+    """Return how long a night has been due, which is negative in an hour that the clock skips."""
     return timedelta(seconds=now.timestamp() - datetime.combine(night, at, now.tzinfo).timestamp())
 
 
@@ -84,13 +84,13 @@ class DueNights:
 
     def __init__(self, name: str, at: time, missed: str) -> None:
         self._at, self._missed = at, missed
-        # A home may be shared by machines.
+        # Machines may share a home directory.
         self._path = user_data.folder() / f"nights-{name}-{socket.gethostname()}.json"
 
-    def read(self) -> Marked | None:
+    def read(self) -> NightRecord | None:
         with suppress(OSError, ValueError, KeyError, TypeError):
             kept = json.loads(self._path.read_text())
-            return Marked(date.fromisoformat(kept["night"]), date.fromisoformat(kept["asked"]))
+            return NightRecord(date.fromisoformat(kept["night"]), date.fromisoformat(kept["asked"]))
         return None
 
     def is_claimed(self, night: date) -> bool:
@@ -99,12 +99,12 @@ class DueNights:
         return last is not None and last.night >= night
 
     def wait_for_next(self, now: datetime) -> None:
-        """From now on, nights that come are waited for; the one whose time came last was not missed."""
+        """Record that only nights from now on are waited for, since the last one was not missed."""
         night = find_night(now, self._at)
-        self._keep(Marked(night, night))
+        self._keep(NightRecord(night, night))
 
     def look(self, now: datetime) -> Step:
-        """Return what to do now, and remember what is known, unless a night has to begin."""
+        """Return what to do now, and record it unless a night has to begin."""
         last = self.read()
         known, step = decide(last, now, self._at, self._missed)
         if step != "begin" and known != last:
@@ -114,28 +114,28 @@ class DueNights:
     def claim(self, now: datetime) -> date | None:
         """Return the night that the caller has to begin now, if one is due and no nightly run is in progress.
 
-        It is returned once, however often it is asked for.
+        Each night is returned only once.
         """
         if self.look(now) != "begin":
             return None
         night = find_night(now, self._at)
         with lock.try_hold() as alone:
             if not alone:
-                # It was asked for, and is not missed when the other one has ended.
+                # A scheduler asked in time, so this night is not missed when the other nightly run has ended.
                 self._keep(decide(self.read(), now, self._at, self._missed)[0])
                 return None
-            # Another call may have been faster.
+            # Another process may have claimed the night meanwhile.
             if self.look(now) != "begin":
                 return None
             try:
-                self._keep(Marked(night, night))
+                self._keep(NightRecord(night, night))
             except UsageError:
-                # A full disk is no reason to leave out a night, but the calls that follow would begin it again.
+                # A full disk is no reason to leave out a night, but later calls would begin it again.
                 if age(night, now, self._at) >= INTERVAL:
                     raise
         return night
 
-    def _keep(self, marked: Marked) -> None:
+    def _keep(self, marked: NightRecord) -> None:
         user_data.write_user_file(
             self._path, strict_json.dump({"night": str(marked.night), "asked": str(marked.asked)}) + "\n", 0o600
         )

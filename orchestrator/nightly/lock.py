@@ -1,8 +1,8 @@
 """A lock that permits one nightly run at a time on a machine: two at the same time would disturb each other.
 
-The kernel releases the lock with the last process that has its descriptor, however that ends: the one that took it, and
-those that measure for it. The lock file is in the user's data folder and not in a history, so that all histories on
-this machine share it, and none of another machine does.
+The kernel releases the lock when the last process that has its descriptor ends, however it ends: the process that took
+the lock, and those that measure for it. The lock file is in the user's data folder and not in a history, so that all
+histories on this machine share it.
 """
 
 import json
@@ -24,7 +24,7 @@ from orchestrator.terminal.view import View
 NIGHT = "night"
 # A process that asks for the holder takes the lock for a moment.
 PATIENCE_S = 0.5
-# How often a process that waits for the end of another one tries again.
+# A process that waits for another one to end tries again after this time.
 TRY_S = 1.0
 
 
@@ -32,7 +32,7 @@ TRY_S = 1.0
 class Holder:
     pid: int
     since: datetime
-    # What it does, for processes that ask.
+    # This describes what it does, for processes that ask.
     about: str = ""
 
 
@@ -81,7 +81,7 @@ def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
             with suppress(ValueError, KeyError, TypeError):
                 entry = json.loads(os.pread(file, 100_000, 0))
                 return Holder(int(entry["pid"]), datetime.fromisoformat(entry["since"]), str(entry["about"]))
-            # It was taken just now, and nothing is written yet.
+            # The lock has just been taken, and its holder is not written yet.
             if time.monotonic() > deadline:
                 return None
             time.sleep(0.01)
@@ -89,7 +89,7 @@ def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
 
 
 def _path(folder: Path | None, name: str) -> Path:
-    # A home may be shared by machines, and so may its locks.
+    # Machines may share a home directory, so each has a separate file.
     return (folder or user_data.folder()) / f"{name}-{socket.gethostname()}.lock"
 
 

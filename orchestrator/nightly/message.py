@@ -31,9 +31,9 @@ from orchestrator.nightly.message_formats import (
 Gravity = Literal["info", "success", "warning", "failure"]
 
 MOST = 10
-# For alarms that were reported on another night, a reminder is enough.
+# Alarms that were reported on an earlier night need only a reminder.
 MOST_STILL = 3
-# With fewer that moved, "more than half" says nothing.
+# If fewer series changed, "more than half" means nothing.
 FEWEST_TO_SUSPECT = 2
 
 
@@ -107,7 +107,7 @@ def _sections(report: NightReport, most: int) -> Iterator[MessageSection]:
     yield from _suspicion(report)
     yield from _alarms_opened(report.opened, report.history, most)
     yield from _build_list_section("Confirmed by a second night", list(map(_still, report.confirmed)), most)
-    yield from _build_list_section("Of another size than before", list(map(_still, report.resized)), most)
+    yield from _build_list_section("Changed in size", list(map(_still, report.resized)), most)
     recovered: list[Words] = [
         (*_where(alarm), f": it was {describe_alarm(alarm)} since {alarm.change.first}") for alarm in report.recovered
     ]
@@ -138,7 +138,7 @@ def _suspicion(report: NightReport) -> Iterator[MessageSection]:
     """Warn if most series change on the same night and in the same direction, which is seldom due to TensorFlow."""
     for way in ("slower", "faster"):
         moved = {alarm.key for alarm in report.opened if alarm.change.direction == way}
-        # What is undone moves against what it was.
+        # A series that recovers changes in the opposite direction of its alarm.
         moved |= {alarm.key for alarm in report.recovered if alarm.change.direction != way}
         moved = {key for key in moved if key.metric == TIME}
         if len(moved) >= FEWEST_TO_SUSPECT and len(moved) * 2 > report.night.cells:
@@ -161,9 +161,9 @@ def _alarms_opened(alarms: Sequence[Alarm], history: str, most: int) -> Iterator
 
 
 def _list_causes(alarms: Sequence[Alarm]) -> list[Alarm]:
-    """Return the alarms without those about first calls and the like that one about the calls themselves explains.
+    """Return the alarms, without those about e.g. first calls that an alarm about the calls themselves explains.
 
-    These have a line in its text, since the cause of slower calls is also what made the first one slower.
+    Those have a line in the text of the other alarm, since what makes calls slower also makes the first one slower.
     """
     return [alarm for alarm in alarms if not any(_follows(alarm, other) for other in alarms)]
 
@@ -173,7 +173,7 @@ def _follows(alarm: Alarm, calls: Alarm) -> bool:
         calls.key.metric == TIME != alarm.key.metric in TIMES
         and replace(alarm.key, metric=TIME, judge=calls.key.judge) == calls.key
         and alarm.change.direction == calls.change.direction
-        # What sets an exit code needs its own words.
+        # An alarm that sets an exit code is not hidden behind a provisional one.
         and (alarm.is_provisional or not calls.is_provisional)
     )
 
@@ -185,7 +185,7 @@ def _worst_first(alarms: Iterable[Alarm]) -> list[Alarm]:
 def _alarm(alarm: Alarm, followers: Sequence[Alarm], history: str) -> MessageSection:
     change, key = alarm.change, alarm.key
     lines: list[Words | Command] = [
-        (f"since {change.first}, the last night as before was {change.last}; {describe_evidence(alarm)}",),
+        (f"since {change.first}, the last unchanged nightly run was {change.last}; {describe_evidence(alarm)}",),
         ("against ", Code(str(key.reference)), f" {describe_levels(alarm)} ({key.device}, {key.engine})"),
     ]
     if alarm.surroundings:

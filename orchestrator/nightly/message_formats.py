@@ -117,7 +117,7 @@ def as_html(section: MessageSection) -> str:
 
 def as_markdown(section: MessageSection) -> str:
     def code(text: str) -> str:
-        # Chats know no way to write a backtick between backticks.
+        # Chats have no way to write a backtick between backticks.
         return "`{}`".format(text.replace("`", "'")) if text else ""
 
     def inline(words: Words) -> str:

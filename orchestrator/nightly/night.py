@@ -43,15 +43,15 @@ from orchestrator.results.run import Run
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.view import View
 
-# What to say, and to do, if two machines have one id.
-TWINS = (
+# This is reported if two machines have the same id.
+SHARED_ID_WARNING = (
     "two machines write to this history as host {}: its nights alternate between two boots. They are kept, and judging "
     "resumes after two weeks with one machine. Give the other a new id: `rm /etc/machine-id; systemd-machine-id-setup`"
 )
 
 
 def run_night(options: NightOptions, view: View) -> NightReport:
-    """Measure, judge and record a night.
+    """Measure, judge and record a nightly run.
 
     The outcome is recorded and returned, however the night ends.
     """
@@ -90,8 +90,8 @@ def _alone(options: NightOptions, night: NightContext, view: View) -> NightRepor
             return NightReport(night=replace(done, outcome="skipped"))
         read = night.store.read()
         warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
-        if twins := has_twin(read.table, night.host, night.started, night.boot):
-            warnings = (*warnings, TWINS.format(night.host))
+        if twins := is_id_shared(read.table, night.host, night.started, night.boot):
+            warnings = (*warnings, SHARED_ID_WARNING.format(night.host))
         night = replace(night, warnings=warnings, is_judged=not twins)
         past = read.until(night.started, night.host)
         resolved = versions.resolve_followed(
@@ -120,12 +120,12 @@ def _record_break(options: NightOptions, night: NightContext, error: BaseExcepti
 
 
 def earlier_measurement(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
-    nights = _list_alike(events, options, host)
+    nights = _list_comparable(events, options, host)
     return next((night for night in nights if (night.night, night.outcome) == (today, "measured")), None)
 
 
-def _list_alike(events: Sequence[Event], options: NightOptions, host: str) -> list[Night]:
-    """Return the nights of this host that were asked for the same."""
+def _list_comparable(events: Sequence[Event], options: NightOptions, host: str) -> list[Night]:
+    """Return the nightly runs of this host that had the same options."""
     wanted = {"host": host, **options.identity}
     nights = [event for event in events if isinstance(event, Night)]
     return [night for night in nights if all(getattr(night, name) == value for name, value in wanted.items())]
@@ -140,7 +140,7 @@ def _measure_night(options: NightOptions, night: NightContext, view: View) -> Ni
     if screened is None:
         return _without(options, night, ended)
     points = [*of_run(screened, "screen", night.date, night.resolved.names), *_unavailable(screened, night)]
-    # At once: whatever comes next, nothing that was measured is lost.
+    # The points are stored at once, so that whatever comes next cannot lose them.
     store.append(points)
     warnings = [*night.warnings, *describe_ending(ended, "the night")]
     again: list[Point] = []
@@ -149,7 +149,7 @@ def _measure_night(options: NightOptions, night: NightContext, view: View) -> Ni
         warnings += more
     judged = _judge_points(options, night, points)
     if not ended.hung:
-        # Before old nightlies are removed, one of which may be needed.
+        # Causes are looked for before old nightlies are removed, since one of them may be needed.
         warnings += look_for_causes(options, night, {point.key for point in points}, child.left_s, view)
     if night.resolved.names:
         cleanup.retire(options.keep_nightlies, view)
@@ -197,7 +197,7 @@ def _judge_points(options: NightOptions, night: NightContext, points: Sequence[P
         datetime.now(UTC),
         {point.key for point in points} if night.is_judged else (),
         store.runs,
-        {earlier.run for earlier in _list_alike(known, options, night.host)},
+        {earlier.run for earlier in _list_comparable(known, options, night.host)},
     )
     events = tuple(
         replace(event, alarm=add_flags(event.alarm, options)) if isinstance(event, AlarmOpened) else event
@@ -278,7 +278,7 @@ def _write_page(run: Run) -> str:
 
     A report never makes a nightly run fail.
     """
-    # What draws plots takes a second to import.
+    # The module draws plots, and takes a second to import.
     from orchestrator.reports import html
 
     path = run.path / "report.html"
@@ -293,11 +293,11 @@ def _write_page(run: Run) -> str:
 RECENT = timedelta(days=14)
 
 
-def has_twin(table: pa.Table, host: str, now: datetime, boot: str = "") -> bool:
-    """Return whether what a host measured lately has a start of the machine that comes back after another one.
+def is_id_shared(table: pa.Table, host: str, now: datetime, boot: str = "") -> bool:
+    """Return whether the recent results of a host go back to an earlier boot, as two machines with one id do.
 
-    The rows must be sorted oldest first. A machine that was started again never returns to an earlier start; `boot`
-    names the one it has now.
+    The rows must be sorted oldest first. A machine that was restarted never returns to an earlier boot; `boot` is the
+    present one.
     """
     since = pa.scalar(now - RECENT, table.schema.field("started").type)
     recent = pc.and_(pc.equal(table.column("host"), host), pc.greater_equal(table.column("started"), since))
@@ -305,7 +305,7 @@ def has_twin(table: pa.Table, host: str, now: datetime, boot: str = "") -> bool:
     left: set[str] = set()
     current = ""
     for start in starts:
-        # Without the time, which a clock may show otherwise later.
+        # The time of the boot is cut off, since a clock may later show another one.
         start = start.rpartition(" ")[2]
         if not start or start == current:
             continue

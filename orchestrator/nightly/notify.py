@@ -19,10 +19,10 @@ from orchestrator.terminal.view import View
 if TYPE_CHECKING:
     import apprise
 
-# Seconds before each attempt. No further one is begun when it would begin later than MOST_S after the first.
+# Each attempt is made after a wait of this many seconds. No attempt begins later than MOST_S after the first.
 WAITS = (0, 2, 8, 20)
 MOST_S = 60.0
-# Longer than apprise waits for a mail server; what drips byte by byte has no other end.
+# This is longer than apprise waits for a mail server; an answer that comes byte by byte has no other limit.
 PATIENCE_S = 16.0
 # Services count characters in their own ways.
 ROOM = 0.9
@@ -68,7 +68,7 @@ def _tell(
                 view.say(f"{delivery.target.name}: {delivery.outcome.why}; tried again in {wait} s")
             sleep(wait)
         _attempt(pending)
-        # Once: what is not there yet may be there a moment later.
+        # The outcomes are read only once, since an answer may arrive at any moment.
         outcomes = [(delivery, delivery.outcome) for delivery in pending]
         for delivery, outcome in outcomes:
             if outcome.delivered:
@@ -112,7 +112,7 @@ class _Delivery:
         return f"{self.target.name} was not told: {outcome.why}{times}"
 
     def begin(self) -> None:
-        # One that did not answer in time may have got there since, or may yet: a second message would be one too many.
+        # A target that did not answer in time may still get the message, and must not get it twice.
         if self.outcome.delivered or (self._thread and self._thread.is_alive()):
             return
         self._attempts += 1
@@ -144,12 +144,12 @@ def _fit_to_service(plugin: "apprise.NotifyBase", composed: Composed) -> dict[st
     for most in (MOST, 5, 3, 2, 1, 0):
         message = composed(most)
         body: str = getattr(message, form)
-        # Services without titles get it as the first line.
+        # Services without titles get the title as the first line.
         if len(body) + (len(message.title) + 2 if plugin.title_maxlen <= 0 else 0) <= room:
             title = message.title
             break
     else:
-        # As in a text message to a telephone.
+        # Only the title fits, e.g. into a text message to a telephone.
         title, body, form = "", composed(0).title, "text"
     return {
         "title": title,
@@ -163,7 +163,7 @@ def _form(plugin: "apprise.NotifyBase") -> str:
     declared = plugin.notify_format
     several = declared if isinstance(declared, tuple | list) else (declared,)
     wanted = _best([str(getattr(form, "value", form)) for form in several])
-    # Older releases know one form a service, and `format=` in an URL makes it that one.
+    # Older releases of apprise know one format per service, which `format=` in a URL replaces.
     resolve = getattr(plugin, "resolve_format", None)
     return str(resolve(wanted).value) if resolve else wanted
 

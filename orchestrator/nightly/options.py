@@ -1,4 +1,4 @@
-"""What a nightly run is asked for, and the facts that are fixed when it begins."""
+"""The options of a nightly run, and the facts that are fixed when it begins."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from orchestrator.nightly import versions
 from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.plan.request import suite_name
 
-# Flags that change what is measured or in what, next to device and engine.
+# These flags change what is measured or in which environment, in addition to device and engine.
 DECISIVE = frozenset(
     (
         "--workload-folder", "--gpus", "--gpu-exclusive", "--lock-clocks", "--base", "--threads", "--cpuset",
@@ -41,9 +41,9 @@ class NightOptions:
     rounds: int = NIGHT_ROUNDS
     limit_s: float = 6 * 3600.0
     again: bool = False
-    # The date of a night that a schedule began; otherwise it is dated by its start.
+    # This is the date of a nightly run that a schedule began; otherwise its start gives the date.
     night: date | None = None
-    # For profiles of what changed, and for nightlies that were not measured; 0 for neither.
+    # This is the time for profiles of what changed, and for nightlies that were not measured; 0 turns both off.
     backfill_s: float = 0.0
     keep_nightlies: int = 3
 
@@ -82,14 +82,14 @@ class NightContext:
     host: str
     date: date
     started: datetime
-    # The machine that starts it, if another one measures.
+    # If another machine measures, this is the id of the one that starts it.
     starter: str = ""
-    # Of the lock of nights, for the processes that measure.
+    # The processes that measure inherit this descriptor of the lock.
     lock: int | None = None
-    # Which start of the machine this is.
+    # This identifies the boot of the machine.
     boot: str = ""
     warnings: tuple[str, ...] = ()
-    # Not if what the history has of this host cannot be of one machine.
+    # A nightly run is not judged if the history of this host cannot be that of one machine.
     is_judged: bool = True
     resolved: versions.ResolvedVersions = NOTHING
 

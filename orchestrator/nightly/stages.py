@@ -1,4 +1,4 @@
-"""The stages of a nightly run, each a `tfcompare run` in a separate process, and the history as they find it."""
+"""The stages of a nightly run, each a `tfcompare run` in a separate process, and the history that they read."""
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -40,7 +40,7 @@ def run_stage(
 ) -> tuple[Run | None, ChildEnd]:
     """Run `tfcompare run` once and read whatever it measured, however it ended.
 
-    A run whose results are lost, doubled or foreign counts as none: what is in the history stays there.
+    A run with lost, duplicate or foreign results counts as no run, so that it does not get into the history.
     """
     path = stage_path(night, stage)
     ended = child.run(["run", "--output", str(path), *_list_words(options, night, cases, rounds)])
@@ -61,20 +61,20 @@ def _list_words(options: NightOptions, night: NightContext, cases: Iterable[str]
 
 
 def _settle(run: Run, night: NightContext) -> Run:
-    """Give the folder of a run that has ended its name in the history."""
+    """Rename the folder of a run that has ended to its name in the history."""
     path = night.store.runs / run.plan.run
     run.path.rename(path)
     return replace(run, path=path)
 
 
 def find_screen(options: NightOptions, night: NightContext, counted: Collection[str]) -> tuple[Run, ChildEnd] | None:
-    """Return a screen just like tonight's, measured to its end by a nightly run of this day that was killed, if any.
+    """Return a complete screen with tonight's options that a killed nightly run of this day measured, if any.
 
-    `counted` are the runs of nightly runs whose results were recorded.
+    `counted` are the runs of those nightly runs whose results were recorded.
     """
     for day in (night.started, night.started - timedelta(days=1)):
         for path in sorted(night.store.runs.glob(f"{day:%Y%m%d}-*"), reverse=True):
-            # What is damaged, belongs to another user or is being measured is no screen of tonight's.
+            # A run that is damaged, belongs to another user or is being measured does not count.
             with suppress(TfCompareError, OSError, ValueError):
                 if _is_screen(options, night, path):
                     run = load_run(path)
@@ -86,7 +86,7 @@ def find_screen(options: NightOptions, night: NightContext, counted: Collection[
 
 
 def _is_screen(options: NightOptions, night: NightContext, path: Path) -> bool:
-    """Return whether a run folder holds the whole of what tonight's screen would measure, measured on its day."""
+    """Return whether a run folder holds all that tonight's screen would measure, measured on the same day."""
     folder = RunFolder(path)
     run, flag, output, *words = folder.read_begun().command
     started, _, stage = Path(output).name.rpartition("-")
@@ -105,7 +105,7 @@ def _is_screen(options: NightOptions, night: NightContext, path: Path) -> bool:
 
 
 def _describe_end(run: Run) -> ChildEnd:
-    """Return how the process ended, or would have ended, that measured a run to its end."""
+    """Return how the process that measured a complete run ended, or would have ended."""
     lost = [
         entry for entry in RunFolder(run.path).entries() if isinstance(entry, Lost) and entry.stage == "environment"
     ]

@@ -18,15 +18,14 @@ from orchestrator.child_process import end_child
 from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
 
-# Without -P the working directory would come first on the path, and a file there could pose as one of our modules.
+# -P keeps the working directory off the path, where a file could otherwise pose as one of our modules.
 PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.__main__ import main; main()")
-# The same for a process that ends with the one that started it, which holds the other end of its stdin.
+# This program also ends with the process that started it, which holds the other end of its stdin.
 BOUND_PROGRAM = (
     *PROGRAM[:-1],
     f"from orchestrator.interrupts import end_with_stdin; end_with_stdin(); {PROGRAM[-1]}",
 )
-TOLD_LINES = 12
-# Lines that name the run's folder.
+KEPT_LINES = 12
 NAMING = ("run folder: ", "Next:  ")
 
 
@@ -34,18 +33,18 @@ NAMING = ("run folder: ", "Next:  ")
 class ChildEnd:
     exit_code: int
     hung: bool
-    # Its last lines, which may explain why it ended.
+    # The last lines of its output may explain why it ended.
     last_lines: str
 
     @property
     def last_line(self) -> str:
-        return (self.last_lines.splitlines() or ["it said nothing"])[-1]
+        return (self.last_lines.splitlines() or ["it printed nothing"])[-1]
 
 
 class Child:
     """A runner of tfcompare commands, one after another, with one time limit for all of them.
 
-    Each command ends with this process, and holds its `lock` until then.
+    Each command ends when this process ends, and holds `lock` until then.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Child:
         self._log = log
         self._what = what
         self._held = () if lock is None else (lock,)
-        # Every user of the machine can read a process's arguments, and only its owner can read its variables.
+        # Every user of the machine can read a process's arguments, but only its owner can read its variables.
         self._environment = {**os.environ, **(variables or {})}
         self._until = time.monotonic() + limit_s
         self._limit_s = limit_s
@@ -73,16 +72,16 @@ class Child:
     def run(self, words: Sequence[str]) -> ChildEnd:
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
-            # Without a buffer, whose rest could not be written either when the log is closed.
+            # The log has no buffer: on a full disk, writing the rest of it would fail when the log is closed.
             log = self._log.open("ab", buffering=0)
         except OSError as error:
             raise UsageError(f"cannot write {self._log}: {error.strerror}; take another --history") from error
-        last: deque[str] = deque(maxlen=TOLD_LINES)
+        last: deque[str] = deque(maxlen=KEPT_LINES)
         process: subprocess.Popen[str] | None = None
         hung = False
         with log, ExitStack() as open_files:
             try:
-                # An interrupt while it starts would leave it to itself.
+                # An interrupt while the process starts would leave it running.
                 with interrupts.hold():
                     process = self._start(words)
                     assert process.stdin is not None
@@ -105,7 +104,8 @@ class Child:
         return ChildEnd(process.returncode, hung, "\n".join(last))
 
     def _start(self, words: Sequence[str]) -> subprocess.Popen[str]:
-        # A separate session: whatever it started can be ended with it, and a Ctrl-C reaches only us, who pass it on.
+        # The process leads a session, so all that it started can be ended, and a Ctrl-C reaches only us, who pass it
+        # on.
         return subprocess.Popen(
             [*BOUND_PROGRAM, *words],
             env=self._environment,
@@ -119,9 +119,9 @@ class Child:
         )
 
     def _pass_on(self, stream: IO[str], log: RawIOBase, last: deque[str]) -> None:
-        """Pass on and log the stream to its end, whatever fails here.
+        """Pass on and log the stream to its end, even if that fails for some lines.
 
-        A process whose pipe is full would wait for its reader.
+        If nothing read the pipe, the process would wait as soon as it is full.
         """
         logged = True
         for line in stream:
@@ -131,7 +131,7 @@ class Child:
                 if logged:
                     self._try_to_say(f"{self._log} is not complete: {error.strerror}")
                 logged = False
-            # The folder gets another name when the night is done.
+            # These lines name the run's folder, which is renamed when the run is complete.
             if line.startswith(NAMING):
                 continue
             last.append(line.rstrip("\n"))

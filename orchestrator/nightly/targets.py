@@ -1,4 +1,4 @@
-"""Finds the targets of notifications: who is named by flags, by the environment and by a file."""
+"""Finds the targets of notifications in flags, in the environment and in a file."""
 
 import os
 import re
@@ -36,8 +36,8 @@ def find_targets(
 ) -> tuple[NotifyTarget, ...]:
     """Return the targets named by arguments, environment and file.
 
-    A target that cannot be used is an error now, and not at the end of a nightly run. A file that only the settings of
-    a folder name is not the user's own, and gets no value of the environment.
+    A target that cannot be used is reported now, and not at the end of a nightly run. A file that only the settings of
+    a folder name is not the user's own, and no values of the environment are filled in there.
     """
     by_url: dict[str, NotifyTarget] = {}
     for where, text in _collect_urls(urls, file, environ, view):
@@ -71,7 +71,7 @@ def _collect_urls(
     if os.name == "posix" and mode & 0o044:
         view.say(f"warning: {file} can be read by others than its owner, and has secrets in it; chmod 600 {file}")
     for number, line in enumerate(text.splitlines(), start=1):
-        # Within an URL a # is its own, as in a channel's name.
+        # A # inside a URL belongs to the URL, as in the name of a channel.
         if url := re.sub(r"(^|\s)#.*", "", line).strip():
             yield f"{file}, line {number}", url
 
@@ -91,7 +91,7 @@ def load_plugin(url: str, where: str) -> "apprise.NotifyBase":
     except ModuleNotFoundError as error:
         raise UsageError(f"{where}: notifications need apprise: pip install 'tfcompare[notify]'") from error
     ear()
-    # Without pictures: the reader's program would fetch them from elsewhere.
+    # The messages have no pictures, since the reader's program would fetch them from another server.
     asset = apprise.AppriseAsset(
         app_id="tfcompare", app_desc="tfcompare", app_url="", image_url_mask="", image_url_logo=""
     )

@@ -12,9 +12,9 @@ from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.history.model import Point
 from orchestrator.terminal.view import View
 
-# The one name that stands for another wheel every night.
+# This is the only name that means another wheel every night.
 FOLLOWED = "nightly"
-# A nightly that is older has a reason: its builds fail, or the index has none for this Python any more.
+# If the newest nightly is older, its builds fail, or the index has none for this Python any more.
 OLD_DAYS = 7
 LONGEST_REASON = 400
 
@@ -34,7 +34,7 @@ class ResolvedVersions:
     versions: tuple[str, ...]
     names: Mapping[str, str]
     unavailable: tuple[Unavailable, ...] = ()
-    # Names whose wheel is that of the night before.
+    # These names have the same wheel as the night before.
     unchanged: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -91,7 +91,7 @@ class _Resolver:
         self._device = device
         self._last = last
         self._nightlies: Mapping[str, str] | None = None
-        # Why the index could not be asked.
+        # This says why the index could not be asked.
         self._silent = ""
         self.versions: list[str] = []
         self.names: dict[str, str] = {}
@@ -104,21 +104,21 @@ class _Resolver:
             self.versions += self._numbers_of(reference)
         except EnvironmentFailed as error:
             raise EnvironmentFailed(
-                f"the reference {reference} cannot be had, and nothing is measured without it: {error}"
+                f"the reference {reference} is not available, and nothing can be measured without it: {error}"
             ) from error
 
     def take(self, name: str) -> None:
         try:
             numbers = [self._nightly(name)] if is_nightly(name) else self._numbers_of(name)
         except EnvironmentFailed as error:
-            self._view.say(f"{name} cannot be had tonight: {error}")
+            self._view.say(f"{name} is not available tonight: {error}")
             self.unavailable.append(Unavailable(name=name, reason=f"lock: {in_one_line(str(error))}"))
             return
         new = [number for number in numbers if number not in self.versions]
         if not new and len(numbers) == 1:
             if not is_nightly(name) or name == numbers[0]:
                 raise UsageError(f"version {numbers[0]} is named twice (as {name!r}); name each version once")
-            # On another day they are two.
+            # The two names may mean different versions on another day.
             self._note(f"{name} is {numbers[0]} tonight, which is measured already")
         self.versions += new
         if name == FOLLOWED:

@@ -1,1 +1,1 @@
-"""What was asked of a run, checked, and what will be measured for it."""
+"""The checked request for a run, and the plan of what is measured for it."""

@@ -27,7 +27,7 @@ SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the sl
 TIGHT = "has {} MB left, and two arms that are compared are open at once: if they do not fit, take --gpu-exclusive"
 UNLINKED = "its links to other GPUs are not ready, and until then CUDA does not start: look after the fabric manager"
 SHARE = "`sudo nvidia-smi --compute-mode=0` lets others in"
-# What two processes need at least.
+# Two processes need at least this much.
 LEAST_FREE_MB = 3000
 
 
@@ -48,7 +48,7 @@ def _find_gpu(name: str, available: Sequence[Gpu]) -> Gpu:
         raise UsageError(
             f"--gpus {name}: neither NVML nor nvidia-smi shows a GPU on this machine; see whether `nvidia-smi` works"
         )
-    # A UUID may be cut short, as nvidia-smi itself takes it.
+    # A UUID may be shortened, which nvidia-smi also accepts.
     matching = [gpu for gpu in available if name == str(gpu.index)] or [
         part
         for part in _with_slices(available)
@@ -83,7 +83,7 @@ def fit(
     _check_modes(chosen, exclusive=environments.exclusive)
     if environments.lock_mhz and os.geteuid():
         raise UsageError(f"--lock-clocks takes root: {REMEDY}")
-    # An image is in no virtual environment.
+    # A version that is an image cannot be in a virtual environment.
     others = [
         version
         for version in (*catalog.releases(), *catalog.list_builds())
@@ -113,7 +113,7 @@ def fit(
 
 
 def describe_builds(planned: PlannedRun) -> PlannedRun:
-    """Return the planned run with what every report says of versions that are not releases."""
+    """Return the planned run with notes for every report on versions that are not releases."""
     notes = tuple(
         f"{version.name} is {version.build.maker}'s build of TensorFlow {Number(version.number).base_version}, and not "
         "the release: it has other patches, libraries and defaults"
@@ -124,7 +124,7 @@ def describe_builds(planned: PlannedRun) -> PlannedRun:
 
 
 def find_granted_gpu() -> tuple[str, ...]:
-    """Return the first GPU that this process was given, e.g. by a batch system; nothing if all are its."""
+    """Return the first GPU that this process was given, e.g. by a batch system; nothing if it may use all."""
     granted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if granted is None:
         return ()
@@ -156,7 +156,7 @@ def find_gpus_again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting
 
 def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims: bool) -> str:
     lines = ["--gpu: not every version can run here:", *(f"  {match}" for match in failing)]
-    # What fails on one of several GPUs has an alternative for that one; the next refusal tells of the others.
+    # An alternative fits one GPU on which its version fails. If it fails on another GPU, the next refusal says so.
     instead = {match.version: match.nearest for match in failing}
     names = [instead.get(version.name, version.short_name) for version in versions if not version.changes]
     usable = list(dict.fromkeys(name for name in names if name))

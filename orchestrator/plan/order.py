@@ -1,4 +1,4 @@
-"""In which order a round visits the arms, and with which seeds. Pure."""
+"""The order in which a round visits the arms, and the seeds of rounds. Pure."""
 
 import random
 from collections import defaultdict
@@ -8,15 +8,15 @@ from typing import TypeVar
 from orchestrator.model import Arm, ArmKey, Pair
 
 Item = TypeVar("Item")
-# numpy, TensorFlow and Python's hashes accept those below this.
+# numpy, TensorFlow and Python's hashes accept seeds below this.
 SEEDS = 2**31
 
 
 def seed_of_round(seed: int, number: int) -> int:
-    """Return the seed of a round, from that of the run; the pilot has that of the first round.
+    """Return the seed of a round, derived from that of the run; the pilot has that of the first round.
 
-    It moves on, because a result that depends on it then differs between rounds, and not only between versions, whose
-    generators draw different numbers from one seed. So does the luck of a worker's hashes.
+    Seeds change so that a result that depends on them also differs between rounds, and not only between versions, whose
+    generators draw different numbers from one seed. The same holds for the luck of a worker's hashes.
     """
     return (seed + max(number - 1, 0)) % SEEDS
 
@@ -33,7 +33,7 @@ def divide_sittings(
     places = {arm.key: place for place, arm in enumerate(order)}
     if fits(places):
         return [list(order)]
-    # A case in all versions, with what it is compared with, stays together if it fits.
+    # A case in all versions stays together with the arms that it is compared with, if they fit.
     blocks: dict[str, list[tuple[ArmKey, ArmKey]]] = defaultdict(list)
     for pair in pairs:
         baseline, candidate = pair.arms

@@ -1,4 +1,4 @@
-"""Turns a request into a plan: selectors into cases, cases into pairs, rounds into orders. Pure."""
+"""The pairs of arms that a run compares, and the looks at which it judges them. Pure."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -13,14 +13,14 @@ from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import ArmKey, ArmResult, Case, CasePair, Metric, Pair, Plan, Target, TargetPair, Workload
 from orchestrator.stats.limits import FEWEST_COMPARISONS, FEWEST_SHARED
 
-# Rounds after which a run is judged, and the error that these looks share.
+# A run is judged after these numbers of rounds, and all of these looks share the error ALPHA.
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
-# Of a table whose rows say together how much rounds scatter.
+# The rows of a table show together how much rounds scatter, so it can be judged earlier.
 TABLE_LOOKS = (FEWEST_SHARED, *LOOKS)
-# Of a run that 20 rounds do not show enough, as the pilot sees it, and whose budget holds more.
+# A run has these further looks if the pilot shows that 20 rounds are too few, and if its budget allows more.
 FURTHER_LOOKS = (25, 32, 40)
 ALPHA = 0.05
-# From this many versions on, a trend is shown.
+# A trend is shown if there are at least this many versions.
 TREND_FROM = 5
 
 
@@ -34,7 +34,7 @@ def plan_pairs(
     """Return every ratio that the run reports.
 
     Each version is compared with the first and, within each version, each case with its workload's baseline case.
-    `also` are metrics that versions are compared by as well, and `margins` what the user named as their margins.
+    `also` are other metrics by which versions are compared, and `margins` the margins that the user named for metrics.
     """
     across = [TargetPair(case=case, baseline=targets[0], candidate=target) for case in cases for target in targets[1:]]
     pairs: list[Pair] = list(across)
@@ -70,9 +70,9 @@ def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target], metrics
 
 
 def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> tuple[TargetPair, ...]:
-    """Pair the versions of each case as their times are paired, for another metric.
+    """Pair the versions of each case for another metric, as their times are paired.
 
-    What all cases of a version share is compared once, in a case that both versions have, and so have most others.
+    A figure that all cases of a version share is compared once, in a case that both versions and most others have.
     """
     across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, TargetPair) and pair.across)
     margin = plan.margins.get(spec.name, spec.margin)
@@ -91,7 +91,7 @@ def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> t
 
 
 def in_order(targets: Iterable[Target]) -> tuple[Target, ...]:
-    """Return the versions from the oldest to the newest, wherever the baseline is, without its second arm."""
+    """Return the versions from oldest to newest, wherever the baseline is, without the control arm."""
     own = [target for target in targets if not target.control]
     try:
         return tuple(sorted(own, key=lambda target: Number(target.name)))
@@ -100,14 +100,14 @@ def in_order(targets: Iterable[Target]) -> tuple[Target, ...]:
 
 
 def is_trend(plan: Plan) -> bool:
-    """Return whether the targets of a run are enough to follow one another; versions with changes do not."""
+    """Return whether a run has enough versions for a trend; versions with changes have none."""
     return not plan.definitions and len(in_order(plan.targets)) >= TREND_FROM
 
 
 def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[TargetPair, ...]:
     """Pair each version of a trend with the one before it, among those that have a time."""
     targets = in_order(plan.targets)
-    # Of two, it would be the comparison that there is.
+    # Two versions are compared with each other anyway.
     if plan.claims or plan.definitions or len(targets) < 3:
         return ()
     timed = {(arm.case, arm.target) for arm in arms if arm.time_ms is not None}
@@ -139,7 +139,7 @@ def choose_looks(pairs: Iterable[Pair]) -> tuple[int, ...]:
 
 
 def looks_left(looks: Sequence[int], rounds: int) -> tuple[int, ...]:
-    """Return the planned looks that more rounds may still take."""
+    """Return the planned looks that are still to come after this many rounds."""
     return tuple(look for look in looks if look > rounds)
 
 
@@ -171,6 +171,6 @@ def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Ca
 
 
 def opens_alone(plan: Plan) -> bool:
-    """Return whether a round has visits of one call: something compares first calls, and a fork is cheap."""
+    """Return whether a round has single-call visits, as it does if first calls are compared and a fork is cheap."""
     compared = {*plan.metrics, *(pair.metric for pair in plan.pairs)}
     return plan.isolation == "fork" and not plan.program and any(METRICS[metric].of_openings for metric in compared)

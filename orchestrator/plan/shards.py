@@ -10,11 +10,11 @@ from orchestrator.plan.pairs import baselines_of
 def take_shard(cases: Sequence[Case], workloads: Mapping[str, Workload], number: int, count: int) -> tuple[Case, ...]:
     """Return the cases of one of `count` shards, which are numbered from 1.
 
-    Cases that are compared with each other are in the same shard. The shards have about as many cases.
+    Cases that are compared with each other are in the same shard. Shards have about the same number of cases.
     """
     groups = list(group_cases(cases, workloads))
     dealt: list[list[Case]] = [[] for _ in range(count)]
-    # The largest first; the sort keeps the order of those that are as large.
+    # The largest groups come first. The sort keeps the order of groups of the same size.
     for group in sorted(groups, key=len, reverse=True):
         min(dealt, key=len).extend(group)
     own = set(dealt[number - 1])
@@ -27,7 +27,7 @@ def take_shard(cases: Sequence[Case], workloads: Mapping[str, Workload], number:
 
 
 def group_cases(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> Iterator[list[Case]]:
-    """Yield the cases that are compared with each other, directly or by others, in their order."""
+    """Yield groups of cases that are compared with each other, directly or indirectly, in their order."""
     present = set(cases)
     leader = {case: case for case in cases}
 

@@ -1,1 +1,1 @@
-"""Where the time of a call goes; measures nothing."""
+"""Profiles that show where the time of a call goes; nothing is measured."""

@@ -22,7 +22,7 @@ MOVED = (
 
 @dataclass(frozen=True)
 class Split:
-    """A profile in three parts, as in the seed's study: what builds, what every step does once, and the rest."""
+    """A profile in three parts: what builds, what every step does once, and the rest."""
 
     build_ns: int
     train_ns: int
@@ -100,7 +100,7 @@ def cumulative(cell: FunctionCell) -> float:
 
 
 def module(file: str) -> str:
-    """Return a file's name without what moved between versions."""
+    """Return a file's name without the parts that changed between versions."""
     for pattern, instead in MOVED:
         file = pattern.sub(instead, file)
     return file

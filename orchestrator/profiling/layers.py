@@ -1,4 +1,4 @@
-"""Which Keras layer is the first that returns something else in another version. Pure."""
+"""Search for the first Keras layer that returns something else in another version. Pure."""
 
 import math
 from collections.abc import Sequence

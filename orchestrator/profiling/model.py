@@ -16,7 +16,7 @@ FILE_LABEL = re.compile(r"[\w.-]+(\[[\w.=,-]*\])?", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class Heading:
-    """What was profiled, and where."""
+    """The facts about a profile: what was profiled, and where."""
 
     __pydantic_config__ = STRICT
 
@@ -34,7 +34,7 @@ class Heading:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Profiled:
+class ProfileResult:
     """The result of `tfcompare profile`: its arms by case, and where its files are.
 
     `error` is what cut it short, if anything.

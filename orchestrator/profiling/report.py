@@ -27,19 +27,19 @@ from orchestrator.profiling.align import (
     value,
 )
 from orchestrator.profiling.layers import find_first_differing
-from orchestrator.profiling.model import Profiled, stem
+from orchestrator.profiling.model import ProfileResult, stem
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.profile/1"
-# From this terminal width, a function's line and its calls per step have columns.
+# A terminal of at least this width has columns for a function's line and its calls per step.
 WIDE = 110
 MOST_SHRUNK = 3
-# What a few lines of text tell of the functions of two versions: no less of a step, which is noise of the profiler.
-MOST_TOLD_GROWN, MOST_TOLD_SHRUNK, LEAST_TOLD_SHARE = 3, 2, 0.01
+# A short description names at most this many functions; a change below this share of a step is the profiler's noise.
+MOST_LISTED_GROWN, MOST_TOLD_SHRUNK, LEAST_LISTED_SHARE = 3, 2, 0.01
 WRITTEN_IN_C = "C"
-# The least width of a function's name, and the width of a version's figures next to it.
+# These are the least width of a function's name, and the width of a version's figures next to it.
 NARROWEST_NAME, FIGURES, WIDE_FIGURES = 24, 15, 22
 FILES = {"profile": "json", "speedscope": "speedscope.json", "collapsed": "collapsed.txt"}
 NO_LAYER = "no layer of Keras was seen: the call uses none, or runs them in a graph"
@@ -57,7 +57,7 @@ class CaseProfiles:
     rows: tuple[FunctionRow, ...]
 
 
-def compare_profiles(profiled: Profiled) -> tuple[CaseProfiles, ...]:
+def compare_profiles(profiled: ProfileResult) -> tuple[CaseProfiles, ...]:
     cases = []
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
         by_target = [(str(arm.target), arm.profile) for arm in arms if arm.profile]
@@ -69,7 +69,7 @@ def compare_profiles(profiled: Profiled) -> tuple[CaseProfiles, ...]:
     return tuple(cases)
 
 
-def describe_difference(profiled: Profiled) -> tuple[str, ...]:
+def describe_difference(profiled: ProfileResult) -> tuple[str, ...]:
     """Return which functions of a case are new, grown or gone in its second version, or which layer differs."""
     if layers := [text for _, _, _, text in explain_layers(profiled)]:
         return tuple(layers)
@@ -77,9 +77,9 @@ def describe_difference(profiled: Profiled) -> tuple[str, ...]:
     for case in compare_profiles(profiled):
         if len(case.profiles) < 2:
             continue
-        more = grown(case.rows, own, case.splits)[:MOST_TOLD_GROWN]
+        more = grown(case.rows, own, case.splits)[:MOST_LISTED_GROWN]
         less = shrunk(case.rows)[:MOST_TOLD_SHRUNK]
-        least = LEAST_TOLD_SHARE * max(parts.step_ms for parts in case.splits)
+        least = LEAST_LISTED_SHARE * max(parts.step_ms for parts in case.splits)
         for row in (*more, *less):
             before, after = (value(cell, own) for cell in row.cells)
             if abs(after - before) >= least:
@@ -96,7 +96,7 @@ def _describe_function(row: FunctionRow, before: float, after: float) -> str:
     return f"{'grown' if after > before else 'shrunk'}: {name}, {format_time(before)} -> {format_time(after)}"
 
 
-def layout_profile(profiled: Profiled, width: int) -> RenderableType:
+def layout_profile(profiled: ProfileResult, width: int) -> RenderableType:
     heading = profiled.heading
     if not heading.calls:
         return _layout_of_layers(profiled)
@@ -125,7 +125,7 @@ def layout_profile(profiled: Profiled, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _layout_of_layers(profiled: Profiled) -> RenderableType:
+def _layout_of_layers(profiled: ProfileResult) -> RenderableType:
     heading = profiled.heading
     parts: list[RenderableType] = [safe_text(f"tfcompare profile {heading.run}", style="bold")]
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
@@ -136,15 +136,15 @@ def _layout_of_layers(profiled: Profiled) -> RenderableType:
     return Group(*parts)
 
 
-def explain_layers(profiled: Profiled) -> Iterator[tuple[Case, str, str | None, str]]:
-    """Yield each case in each version with the version it is held against, and what their layers tell."""
+def explain_layers(profiled: ProfileResult) -> Iterator[tuple[Case, str, str | None, str]]:
+    """Yield each case in each version with the version that it is compared with, and what their layers show."""
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
         for target, baseline, text in _explain(list(arms)):
             yield case, target, baseline, text
 
 
 def _explain(arms: Sequence[ProfiledArm]) -> Iterator[tuple[str, str | None, str]]:
-    """Yield each version with the first one whose layers were seen, and what they tell."""
+    """Yield each version with the first one whose layers were seen, and what the layers of both show."""
     baseline: ProfiledArm | None = None
     for arm in arms:
         if arm.layers and baseline and baseline.layers:
@@ -181,7 +181,7 @@ def _tables(case_profiles: CaseProfiles, top: int, width: int) -> Iterable[Table
     less = shrunk(case_profiles.rows)[:MOST_SHRUNK]
     for columns in _columns(case_profiles, width):
         yield columns.table(f"{what}{against}, with all that they call", by_cumulative, cumulative)
-        yield columns.table(f"{what}{against}, by themselves", by_own, own, to_the_end=True)
+        yield columns.table(f"{what}{against}, by themselves", by_own, own, with_totals=True)
         if less:
             yield columns.table(f"gone or shrunk{against}, by themselves", less, own)
 
@@ -232,7 +232,7 @@ class Columns:
     indices: tuple[int, ...]
     wide: bool
 
-    def table(self, title: str, rows: Sequence[FunctionRow], figure: Figure, *, to_the_end: bool = False) -> Table:
+    def table(self, title: str, rows: Sequence[FunctionRow], figure: Figure, *, with_totals: bool = False) -> Table:
         table = _frame(title)
         table.add_column("function", overflow="fold")
         if self.wide:
@@ -245,8 +245,8 @@ class Columns:
             table.add_row(
                 *self._name(row), *(text for index in self.indices for text in self._figures(row, index, figure))
             )
-        if to_the_end:
-            self._close_accounts(table, rows, figure)
+        if with_totals:
+            self.add_totals(table, rows, figure)
         return table
 
     def _name(self, row: FunctionRow) -> list[Text]:
@@ -265,7 +265,7 @@ class Columns:
         calls = f"{cell.calls:.0f}" if cell.calls >= 100 else f"{cell.calls:.3g}"
         return [calls, time] if self.wide else [time]
 
-    def _close_accounts(self, table: Table, rows: Sequence[FunctionRow], figure: Figure) -> None:
+    def add_totals(self, table: Table, rows: Sequence[FunctionRow], figure: Figure) -> None:
         """Add the functions that have no row, so that the rows of each version add up to its step."""
         table.add_section()
         others, steps = [], []
@@ -282,7 +282,7 @@ def _share(milliseconds: float, parts: Split) -> str:
     return f"{format_time(max(milliseconds, 0.0))} {milliseconds / (parts.step_ms or 1.0):4.0%}"
 
 
-def _legend(profiled: Profiled) -> Iterable[str]:
+def _legend(profiled: ProfileResult) -> Iterable[str]:
     yield (
         "build: until the third call, and functions called once or twice after it; train: functions called once a "
         "step; other: all the rest, also what these call at another rate. Percentages are of the step: the time "
@@ -311,7 +311,7 @@ def _legend(profiled: Profiled) -> Iterable[str]:
         )
 
 
-def profile_as_object(profiled: Profiled) -> dict[str, Any]:
+def profile_as_object(profiled: ProfileResult) -> dict[str, Any]:
     heading = profiled.heading
     return {
         "schema": SCHEMA,

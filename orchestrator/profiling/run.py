@@ -15,14 +15,14 @@ from orchestrator.measure.session import (
     pin_workloads,
     prepare_environments,
 )
-from orchestrator.measure.workers import Employed, employ
+from orchestrator.measure.workers import RunningWorkers, employ
 from orchestrator.model import Target
 from orchestrator.model.profile import ProfiledArm
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.profiling.flamegraph import collapse, speedscope
-from orchestrator.profiling.model import Heading, Profiled, stem
+from orchestrator.profiling.model import Heading, ProfileResult, stem
 from orchestrator.profiling.stored import ARM, HEADING, PROFILE_FILE
 from orchestrator.results.endings import read_endings
 from orchestrator.results.exit_error import find_error
@@ -31,7 +31,7 @@ from orchestrator.terminal import strict_json
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.view import View
 
-# With fewer calls, functions called once per step look like functions called once or twice.
+# Fewer calls would make functions called once per step look like functions called once or twice.
 FEWEST_CALLS = 3
 TIMEOUT_HINT = " (--timeout allows longer, --calls fewer)"
 
@@ -41,7 +41,7 @@ class ProfileOptions:
     """The options given on the command line: those of a run that concern a profile, and those of the profile itself."""
 
     run: RunOptions
-    # Without any, layers are compared.
+    # If this is 0, layers are compared.
     calls: int = PROFILED_CALLS
     top: int = SHOWN_FUNCTIONS
 
@@ -49,7 +49,7 @@ class ProfileOptions:
 def plan_profile(options: ProfileOptions, view: View) -> PlannedRun:
     """Validate the options and return the planned run.
 
-    Of it, only what starts workers is used: there are no rounds, and nothing is judged.
+    Only the part of it that starts workers is used: there are no rounds, and nothing is judged.
     """
     if not options.run.versions:
         raise UsageError("--versions names no version; e.g. --versions 1.14,2.0")
@@ -58,7 +58,7 @@ def plan_profile(options: ProfileOptions, view: View) -> PlannedRun:
     return plan_run(options.run, view, fewest=1)
 
 
-def profile(options: ProfileOptions, view: View) -> Profiled:
+def profile(options: ProfileOptions, view: View) -> ProfileResult:
     planned = plan_profile(options, view)
     with open_session(planned, Path("runs") / f"profile-{planned.run}", view) as opened:
         (opened.folder.path / "profiles").mkdir()
@@ -75,12 +75,12 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
         return _profile(options, session)
 
 
-def _profile(options: ProfileOptions, session: Session) -> Profiled:
+def _profile(options: ProfileOptions, session: Session) -> ProfileResult:
     plan, folder, view = session.plan, session.folder, session.view
     heading: Heading | None = None
     arms: list[ProfiledArm] = []
 
-    def remove_streams(employed: Employed) -> None:
+    def remove_streams(employed: RunningWorkers) -> None:
         # A worker opens its stream before it gets its first command; a profile writes no rows to it.
         for streams in (folder.results, folder.settled):
             shutil.rmtree(streams, ignore_errors=True)
@@ -100,7 +100,7 @@ def _profile(options: ProfileOptions, session: Session) -> Profiled:
         raise error
     assert heading is not None
     error = error or find_error(arms, session.failures, read_endings(folder).broken)
-    return Profiled(heading=heading, arms=tuple(arms), path=folder.path, error=error)
+    return ProfileResult(heading=heading, arms=tuple(arms), path=folder.path, error=error)
 
 
 def _write_heading(options: ProfileOptions, run: Session, ready: dict[Target, Ready]) -> Heading:

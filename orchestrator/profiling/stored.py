@@ -1,6 +1,6 @@
-"""A profile as it is stored, and how it is read.
+"""The files of a stored profile, and how they are read.
 
-Every report asks whether it is one, so nothing of what measures is imported here.
+Every report checks whether a folder holds a profile, so this module imports nothing that measures.
 """
 
 from pathlib import Path
@@ -11,18 +11,18 @@ from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.formats import PROFILE, NoFormat, OtherFormat
 from orchestrator.model.profile import ProfiledArm
-from orchestrator.profiling.model import Heading, Profiled, stem
+from orchestrator.profiling.model import Heading, ProfileResult, stem
 from orchestrator.results.damaged import damage_error, format_error
 from orchestrator.results.run_folder import refuse_strangers
 
 PROFILE_FILE = "profile.json"
-# Of each file: the line that a profile comes in has at most a quarter of it.
+# Each file has at most this size; the line in which a profile arrives has at most a quarter of it.
 MOST_BYTES = 2**28
 
 HEADING, ARM = TypeAdapter(Heading), TypeAdapter(ProfiledArm)
 
 
-def read_profile(path: Path) -> Profiled:
+def read_profile(path: Path) -> ProfileResult:
     """Read a profile from its folder."""
     refuse_strangers(path)
     try:
@@ -39,7 +39,7 @@ def read_profile(path: Path) -> Profiled:
         raise damage_error(path, error) from error
     except (NoFormat, OtherFormat) as error:
         raise format_error(path, error) from error
-    return Profiled(heading=heading, arms=arms, path=path)
+    return ProfileResult(heading=heading, arms=arms, path=path)
 
 
 def _read(path: Path) -> bytes:

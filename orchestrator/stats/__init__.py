@@ -1,1 +1,1 @@
-"""The statistics: pure functions of paired log times, with scipy for every distribution."""
+"""Statistics: pure functions of paired log times, which take every distribution from scipy."""

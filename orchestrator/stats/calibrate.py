@@ -1,9 +1,9 @@
-"""Determines how much each arm does in a replicate, from a pilot of every arm.
+"""The amount of work that each arm does in a replicate, derived from a pilot of every arm.
 
-An arm makes its calls in many short bursts that are spread over the visit, because a busy neighbour slows all calls of
-a moment alike: what counts is the number of moments. Each arm has its own number of calls in a burst, so that a quick
-one is timed for as long as a slow one; in all else arms that are compared with each other do the same, because calls
-still get quicker while a replicate is timed. All of this is fixed before the first round.
+An arm makes its calls in many short bursts that are spread over the visit. A busy neighbour slows all calls of a moment
+alike, so the number of moments matters more than the number of calls. Each arm has its own number of calls per burst,
+so that a quick arm is timed for as long as a slow one. Apart from that, arms that are compared with each other do the
+same work, because calls still get quicker while a replicate is timed. All of this is fixed before the first round.
 """
 
 import math
@@ -14,29 +14,30 @@ from typing import TypeVar
 import numpy as np
 
 MAD_TO_SIGMA = 1.4826
-# A call is settled when it and the next two are like the later half.
+# A call counts as settled when it and the next two calls resemble the later half of all calls.
 CALM = 3
 MOST_WARMUP = 20
-# A burst is short: then what a neighbour does hits all arms alike.
+# Bursts are short, so that a busy neighbour slows all arms alike.
 BURST_S = 0.008
-# So that the clock's own readings do not fill a run's files; only calls of less than five microseconds, for which
-# there is no verdict, would need more.
+# This limit keeps the readings of very short calls from filling a run's files. Only calls under five microseconds would
+# need more, and these get no verdict.
 MOST_IN_BURST = 1600
 # A worker extends a burst that is too short, up to this many calls.
 MOST_BY_ITSELF = 50
 FEWEST_BURSTS, MOST_BURSTS = 8, 20
-# A call this long fills a burst alone. There are as many bursts as fit into this time, within these limits; more where
-# the scatter of calls is the larger part of the error.
+# A call this long is a burst by itself. As many bursts are made as fit into SLOW_BURSTS_S, within the limits below.
+# More are made if the scatter of calls is the larger part of the error.
 SLOW_CALL_S, SLOW_BURSTS_S = 0.1, 1.0
 FEWEST_SLOW_BURSTS, MOST_SLOW_BURSTS = 3, 8
-# Calls that take about as long, up to this factor, are equally many in a burst.
+# Arms whose call times differ by at most this factor make the same number of calls per burst.
 ABOUT_AS_LONG = 1.5
-# The spread of replicates around their arm that bursts are weighed against; a pilot of one replicate cannot tell it.
+# The scatter of bursts is weighed against this assumed spread of an arm's replicates. A pilot has only one replicate,
+# so it cannot measure that spread.
 BETWEEN = 0.05
-# The first calls of an arm in an early round, with that of a whole visit, if the others take no more than this share of
-# a whole visit; `bench/first_calls.py` shows what they are good for.
+# An early round makes this many first calls of an arm, including that of the whole visit. The additional ones may take
+# at most this share of the time of a whole visit. `bench/first_calls.py` shows what they improve.
 FIRST_CALLS, ONCE_SHARE = 2, 0.7
-# What a worker does before each burst, untimed: a call, or calls for this time. A call of a second needs none.
+# A worker makes untimed calls for LEAD_IN_S before each burst, but at least one. Calls of LONG_CALL_S need no lead-in.
 LEAD_IN_S, LONG_CALL_S = 0.005, 1.0
 
 
@@ -61,9 +62,10 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Effort:
-    """The numbers of calls left out after the second, of bursts, and of calls per burst without its lead-in.
+    """The amount of work that an arm does in a replicate.
 
-    `once` is how often an early round visits the arm in addition, for its first call and no other.
+    `warmup` is the number of calls after the second that are left out, and `calls` the number of calls per burst
+    without its lead-in. `once` is how often an early round visits the arm again for its first call alone.
     """
 
     warmup: int
@@ -77,16 +79,17 @@ ONCE = Effort(0, 1, 1)
 
 
 def first_effort(second_s: float, *, patient: bool = False) -> Effort:
-    """Return the effort of a pilot, of which only the second call is known: the floor for a call of that time."""
+    """Return the effort of a pilot of which only the second call is known: the smallest for a call of that time."""
     if second_s >= SLOW_CALL_S:
         return Effort(0, _slow_bursts(second_s), 1)
     return Effort(0, MOST_BURSTS if patient else FEWEST_BURSTS, 1)
 
 
 def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False) -> Effort:
-    """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs.
+    """Return the effort of an arm.
 
-    A modest one makes no more slow calls if these scatter.
+    With `patient`, it has the largest number of bursts, which it takes to show that nothing differs. With `modest`,
+    slow calls that scatter do not get more bursts.
     """
     warmup = min(calls_to_settle(pilot.calls_ns), MOST_WARMUP)
     if pilot.call_s >= SLOW_CALL_S:
@@ -94,7 +97,7 @@ def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False) -> Effo
         return Effort(warmup, max(_slow_bursts(pilot.call_s), worth), 1)
     calls = min(math.ceil(BURST_S / pilot.call_s), MOST_IN_BURST)
     best = _best_bursts(pilot.open_s, _burst_s(pilot.call_s, calls), _scatter_of_bursts(pilot))
-    # An even number of them: forth and back.
+    # The number is even, because the order of arms alternates between forward and reverse.
     bursts = 2 * math.ceil(best / 2)
     bursts = MOST_BURSTS if patient else min(max(bursts, FEWEST_BURSTS), MOST_BURSTS)
     return Effort(warmup, bursts, calls)
@@ -103,11 +106,11 @@ def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False) -> Effo
 def align_efforts(
     efforts: Mapping[Key, Effort], call_s: Mapping[Key, float], least_calls: int = 0
 ) -> dict[Key, Effort]:
-    """Let arms that are compared with each other do the same, however their pilots happened to scatter.
+    """Give arms that are compared with each other the same work, regardless of how their pilots scattered.
 
-    Each warms up as long, and makes as many bursts, as the one that needs most. A quick arm makes at least
-    `least_calls` calls in all of its bursts. A slow arm, each burst of which is one
-    call, keeps its own effort: the arms compared with it are as slow, or far too quick for a few percent to matter.
+    Every quick arm gets the longest warm-up and the most bursts that any of them needs, and makes at least
+    `least_calls` calls in all of its bursts together. A slow arm, each burst of which is one call, keeps its own
+    effort: the arms compared with it are as slow, or far too quick for a few percent to matter.
     """
     quick = [key for key in sorted(efforts, key=lambda key: call_s[key]) if call_s[key] < SLOW_CALL_S]
     warmup = max((efforts[key].warmup for key in quick), default=0)
@@ -125,20 +128,20 @@ def align_efforts(
 
 
 def replicate_s(pilot: Pilot, effort: Effort) -> float:
-    """Estimate what one replicate of an arm takes."""
+    """Estimate how long one replicate of an arm takes."""
     return pilot.open_s + effort.warmup * pilot.call_s + effort.bursts * _burst_s(pilot.call_s, effort.calls)
 
 
 def plan_once(open_s: float, visit_s: float) -> int:
-    """Return how many visits of one call an early round adds if each takes this long, and a whole visit that long.
+    """Return how many single-call visits an early round adds, given the times of such a visit and of a whole visit.
 
-    It is planned from what visits cost, before any first call that counts was timed.
+    The number depends only on these times. It is fixed before any first call that counts is timed.
     """
     return min(FIRST_CALLS - 1, int(ONCE_SHARE * visit_s / open_s)) if open_s > 0 else 0
 
 
 def error_of_bursts(pilot: Pilot) -> float:
-    """Estimate the error that the scatter of its bursts leaves in the log time of a replicate."""
+    """Estimate the error in the log time of a replicate that is due to the scatter of its bursts."""
     return _scatter_of_bursts(pilot) / math.sqrt(max(len(pilot.bursts_ns), 1))
 
 
@@ -149,7 +152,7 @@ def _slow_bursts(call_s: float) -> int:
 def _worth_of_slow(pilot: Pilot, warmup: int) -> int:
     """Return the best number of bursts of one slow call each, which together take no longer than opening does.
 
-    Calls may have two speeds. The median of few would not see the rarer one, so all of them count.
+    Calls may have two speeds, and a median of few calls would miss the rarer one. So the scatter is that of all calls.
     """
     burst_s = _burst_s(pilot.call_s, 1)
     scatter = float(np.std(np.log(np.maximum(np.array(pilot.calls_ns[warmup:] or pilot.calls_ns), 1))))
@@ -157,7 +160,7 @@ def _worth_of_slow(pilot: Pilot, warmup: int) -> int:
 
 
 def _best_bursts(open_s: float, burst_s: float, scatter: float) -> float:
-    """Return the best number of bursts by Kalibera and Jones.
+    """Return the best number of bursts according to Kalibera and Jones.
 
     It grows with the scatter of bursts, and with the cost of opening another replicate.
     """
@@ -174,13 +177,13 @@ def _burst_s(call_s: float, calls: int) -> float:
 
 
 def calls_to_settle(calls_ns: Sequence[int]) -> int:
-    """Return how many calls pass before three in a row are like the later half."""
+    """Return how many calls pass before three in a row resemble the later half."""
     logs = np.log(np.maximum(np.array(calls_ns), 1))
     half = logs[len(logs) // 2 :]
     center = float(np.median(half))
     spread = MAD_TO_SIGMA * float(np.median(np.abs(half - center)))
     like = np.abs(logs - center) <= 3 * max(spread, 0.01)
-    # Of few calls the first may have to be left out without any others.
+    # Fewer in a row suffice if there are few calls, so that the first one alone can be left out.
     calm = min(CALM, max(len(logs) // 2, 1))
     for start in range(len(logs) - calm + 1):
         if like[start : start + calm].all():
@@ -194,14 +197,15 @@ def scatter(times: Sequence[float]) -> float:
     return MAD_TO_SIGMA * float(np.median(np.abs(logs - np.median(logs))))
 
 
-# Of the calls beyond a percentile, the share on either side of it that its density is read from.
+# The density at a percentile is estimated from a window around it, which reaches this share of the way to the nearer
+# end of the distribution.
 BESIDE = 0.5
 
 
 def count_calls(calls_ns: Sequence[int], percent: int, error: float) -> int:
     """Return how many calls give the log of a percentile this standard error, if the calls scatter like these.
 
-    Calls that resemble each other, as in a moment in which another process is busy, are worth fewer.
+    Calls that resemble each other, for example while another process is busy, count as fewer independent ones.
     """
     share = percent / 100
     width = BESIDE * min(share, 1 - share)

@@ -1,9 +1,9 @@
-"""How large a difference is that was called slower or faster, without the luck that helped to call it.
+"""The size of a difference that was called slower or faster, corrected for the luck that helped to call it.
 
-Comparisons whose mean came out too large, or whose rounds happened to scatter little, are called first, so the plain
-mean of those that are called early is too large. Here each true mean and scatter counts by how well it explains the
-rounds, divided by how often it would be called first at this look: the conditional likelihood. Means on the other side
-of zero do not count, because the verdict rules them out. The estimate is the middle of what is left.
+Comparisons whose mean happens to be too large, or whose rounds happen to scatter little, are called first. So the plain
+mean of comparisons that are called early is too large. The correction weights each possible true mean and scatter by
+how well it explains the rounds, divided by how often it would first be called at this look: the conditional likelihood.
+Means on the other side of zero have no weight, because the verdict rules them out. The estimate is the weighted median.
 """
 
 import math
@@ -17,30 +17,31 @@ from scipy import special
 from orchestrator.stats.looks import LookLevels, find_new_calls
 from orchestrator.stats.paired import Estimate
 
-# The interval leaves out this much of what is left, half of it at each end.
+# The interval leaves out this share of the weights, half of it at each end.
 LEFT_OUT = 0.05
-# True means around the mean of the rounds, in true standard errors; the numbers of these standard errors, and of means
-# for which calls are counted.
+# AROUND holds true means relative to the mean of the rounds, in true standard errors. SCATTERS is the number of these
+# standard errors, and MEANS the number of means for which calls are counted.
 AROUND, SCATTERS, MEANS = np.linspace(-8.0, 6.0, 85), 60, 80
-# What is less likely than this changes nothing.
+# Values that are less likely than this do not change the result.
 NEGLIGIBLE = 1e-5
 
 
 def estimate_called(found: Estimate, levels: LookLevels) -> tuple[float, float, float]:
-    """Return how large a difference is that was called at the last of these looks, and the ends of its interval.
+    """Return the size of a difference that was called at the last of these looks, and the ends of its interval.
 
-    The estimate is never larger than the mean, although the mean of late calls is too small: a few wild rounds would
-    otherwise make it huge. The interval is the one that the call rests on, with its end near zero moved towards zero.
+    The estimate is never larger than the mean, although the mean of late calls is too small, because a few wild rounds
+    would otherwise make it huge. The interval is the one that the call rests on, with its end near zero moved towards
+    zero.
     """
     *earlier, (_, level) = levels
     error, width, distance = found.standard_error, found.half_width(level), abs(found.theta)
     if error == 0:
         return found.theta, found.theta, found.theta
     if any(replace(found, differences=found.differences[:look]).p <= own_level for look, own_level in earlier):
-        # It was called before, and another comparison kept its case open.
+        # The difference was called at an earlier look, and another comparison kept its case open.
         earlier = []
     ratios, likely = _scatters(found.freedom / 2, found.freedom / 2, level)
-    # The standard error of these rounds divided by the true one.
+    # Each root is a possible ratio of the standard error of these rounds to the true one.
     roots = np.sqrt(ratios)[:, None]
     means = distance / error * roots + AROUND
     chances = np.interp(means, *_count_calls((*earlier, levels[-1]), found.freedom))
@@ -72,7 +73,7 @@ def _count_calls(levels: LookLevels, freedom: float) -> tuple[Any, Any]:
 def _scatters(shape: float, rate: float, level: float) -> tuple[Any, Any]:
     """Return values of a gamma distribution, evenly spread on the log scale, and how likely each is.
 
-    A call counts by as much as it is rare, so values that are as unlikely as that are among them.
+    Rare calls have large weights, so some of the values are as unlikely as a rare call.
     """
     low, high = special.gammaincinv(shape, NEGLIGIBLE * level), special.gammainccinv(shape, NEGLIGIBLE)
     values = np.geomspace(low, high, SCATTERS)

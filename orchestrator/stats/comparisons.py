@@ -17,16 +17,16 @@ from orchestrator.stats.scale import MOST_LOG, RATIOS, MetricScale
 from orchestrator.stats.shared_variance import find_share_of_error, share_variance
 from orchestrator.stats.verdict import Levels, describe_noise, judge_estimate, seed_percent, smallest_shown
 
-# The figure of a metric on its scale by round, by case label, version and metric.
+# The keys are case label, version and metric. Each value holds the figures on the metric's scale by round.
 Samples = Mapping[tuple[str, Target, Metric], Mapping[int, Sample]]
 
 Schedule = LookSchedule | BystanderSchedule
-# Of the comparisons that are called slower or faster, the share that may be so by chance.
+# Chance may explain at most this share of the comparisons that are called slower or faster.
 FALSE_DISCOVERIES = 0.05
-# Of equal arms, at most this share is called slower or faster in all looks together. What trimming adds to that, the
-# intervals that reach the mean of all rounds take back.
+# No more than this share of equal arms is called slower or faster in all looks together. Trimming alone would raise the
+# share, but intervals that reach towards the mean of all rounds compensate for it.
 MOST_CALLED_DIFFERENT = DIFFERENCE_ERROR = 0.025
-# Below this a call is mostly the two readings of the clock around it.
+# A shorter call consists mostly of the two clock readings around it.
 SHORTEST_MS = 0.005
 TOO_SHORT = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
 TOO_IDLE = "its calls take too little CPU time to be judged by it"
@@ -36,29 +36,29 @@ ScaleOf = Callable[[Metric], MetricScale]
 
 @dataclass(frozen=True)
 class MeasuredPart:
-    """Cases that were measured apart from others, and their looks; what they say of noise counts among them alone."""
+    """Cases that were measured separately from others, and their looks. Their noise is estimated from them alone."""
 
     number: int
     schedule: Schedule
 
 
-# By the label of a case; those that are missing were measured together.
+# The keys are labels of cases. Cases that are missing were measured together.
 Parts = Mapping[str, MeasuredPart]
-# A metric, and the number of a part if there are parts.
+# A family has a metric, and the number of a part if there are parts.
 Family = tuple[Metric, int | None]
-# By metric, how the later half of the bursts of an arm in a round differs from the earlier half.
+# The keys are metric, arm and round. A rise is how the later half of the bursts differs from the earlier half.
 Rises = Mapping[Metric, Mapping[ArmKey, Mapping[int, Sample]]]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The rounds of a pair: their estimate, and the number of the last one, which says which look judges it."""
+    """The estimate from the rounds of a pair, and the number of the last round, which determines the look."""
 
     estimate: Estimate
     last_round: int
 
     def count_fewest(self, schedule: Schedule) -> int:
-        """Return how many rounds are judged: a comparison that no other helps must know its own scatter."""
+        """Return the fewest rounds that are judged; a comparison that borrows nothing must know its own scatter."""
         return schedule.fewest if self.estimate.prior else max(schedule.fewest, FEWEST_ROUNDS)
 
     def is_judged(self, schedule: Schedule) -> bool:
@@ -85,9 +85,10 @@ def judge_pairs(
     scale_of: ScaleOf = lambda metric: RATIOS,
     flip: bool = False,
 ) -> tuple[Comparison, ...]:
-    """Judge every pair of the plan, with one correction for each metric: many of one take no power from another.
+    """Judge every pair of the plan.
 
-    `flip` adds the sign-flip p, which no verdict depends on.
+    Each metric has a separate correction for the number of its comparisons, so that many comparisons of one metric
+    take no power from another. `flip` adds the sign-flip p, which no verdict depends on.
     """
     whole = schedule or make_schedule([Stretch(plan.looks)])
     parts = parts or {}
@@ -129,7 +130,7 @@ def measure_together(
 ) -> list[Measured | None]:
     """Estimate the differences of these pairs.
 
-    Those of one metric that were measured together share what they say of the scatter of rounds, and of how rounds
+    Pairs of one metric that were measured together share their estimates of how rounds scatter, and of how rounds
     depend on each other.
     """
     measured = [estimate_pair(samples, pair, scale_of(pair.metric)) for pair in pairs]
@@ -149,7 +150,7 @@ def measure_together(
 
 
 def find_dependence_of_rounds(plan: Plan, samples: Samples, parts: Parts | None = None) -> dict[Family, Dependence]:
-    """Return how the rounds of the pairs of each family depend on each other, for which intervals are widened."""
+    """Return how rounds depend on each other in each family of pairs, for which intervals are widened."""
     return _find_dependence(plan.pairs, [estimate_pair(samples, pair) for pair in plan.pairs], parts)
 
 
@@ -161,7 +162,7 @@ def _family(pair: Pair, parts: Parts | None) -> Family:
 def _find_dependence(
     pairs: Sequence[Pair], measured: Sequence[Measured | None], parts: Parts | None
 ) -> dict[Family, Dependence]:
-    """Return what the comparisons of each family, which share their rounds, show together."""
+    """Return how the rounds that the comparisons of each family share depend on each other."""
     families: dict[Family, list[Estimate]] = defaultdict(list)
     for pair, rounds in zip(pairs, measured, strict=True):
         if rounds:
@@ -172,8 +173,8 @@ def _find_dependence(
 def _error_of_each(ps: Sequence[float | None]) -> float:
     """Return the error of all looks that each comparison may be judged by, given the number of comparisons.
 
-    By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
-    intervals: all of those found different exclude no difference, and no other does.
+    The correction of Benjamini and Hochberg limits the share of found differences that are due to chance. The same
+    error gives the intervals, so the interval of a comparison excludes 0 exactly if it is found to differ.
     """
     chances = [p for p in ps if p is not None]
     different = sum(p <= FALSE_DISCOVERIES for p in of_many(chances))
@@ -207,10 +208,10 @@ class _Judge:
         self, pair: Pair, rounds: Measured | None, p: float | None, arms: Sequence[ArmResult], samples: Samples
     ) -> Comparison:
         unmeasured = [arm for arm in arms if arm.outcome != "measured"]
-        # What is not measured for want of another arm is not the cause.
+        # An arm that was not measured because another one is missing is not the cause.
         missing = min(unmeasured, key=lambda arm: arm.outcome == "not measured", default=None)
         if rounds is None:
-            # The arm's own words, so that a report tells them once.
+            # The arm's reason is kept word for word, so that a report prints it only once.
             return _without_interval(pair, missing.reason) if missing else self._describe_progress(pair, arms, samples)
         found, scale = rounds.estimate, self.scale_of(pair.metric)
         comparison = replace(
@@ -271,11 +272,11 @@ class _Judge:
         )
 
     def _correct(self, comparison: Comparison, rounds: Measured) -> Comparison:
-        """Show a called difference without the luck that helped to call it."""
+        """Correct a called difference for the luck that helped to call it."""
         pair, scale = comparison.pair, self.scale_of(comparison.pair.metric)
         error = self._error(pair) * find_share_of_error(rounds.estimate)
         levels = self.schedule.trace_levels(rounds.last_round, error)
-        # Looks a single round apart are nearly one: that after three does not count for those that follow.
+        # Looks a single round apart are almost the same, so the look after three rounds does not count for later ones.
         levels = tuple(each for each in levels[:-1] if each[0] >= FEWEST_ROUNDS) + levels[-1:]
         theta, low, high = estimate_called(rounds.estimate, levels)
         return replace(
@@ -292,7 +293,7 @@ class _Judge:
         return self.plan.margin if pair.margin is None else pair.margin
 
     def _doubt(self, comparison: Comparison, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
-        """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
+        """Return why a verdict cannot be trusted, whatever the rounds show, or ''."""
         metric = comparison.pair.metric
         if missing:
             return f"{missing.target} died after {comparison.rounds} rounds: {missing.reason}"
@@ -304,8 +305,8 @@ class _Judge:
             return ""
         rises = self.rises.get(metric, {})
         baseline, candidate = (rises.get(key, {}) for key in comparison.pair.arms)
-        # Two arms that drift alike do not change their ratio. A drift that is smaller than what the verdict rests on is
-        # reported with the arm.
+        # The ratio of two arms that drift alike does not change. A drift that is too small to affect the verdict is
+        # only reported with the arm.
         drift = drift_of_ratio(baseline, candidate)
         bound = math.log1p(self._margin(comparison.pair)) * (1.0 if comparison.verdict == "same" else 0.5)
         if drift and abs(drift.rise) > abs(abs(math.log(comparison.ratio)) - bound):
@@ -314,7 +315,7 @@ class _Judge:
 
 
 def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float) -> Comparison:
-    """Compare two figures that are known exactly: what differs by more than the margin is a difference."""
+    """Compare two figures that are known exactly; they differ if they are farther apart than the margin."""
     ratio = candidate / baseline
     different = abs(math.log(ratio)) > math.log1p(margin)
     verdict: VerdictName = ("slower" if ratio > 1 else "faster") if different else "same"
@@ -337,12 +338,12 @@ def average_cases(
 ) -> MeanRatio | None:
     """Return the geometric mean of the ratios of cases in the same two versions; None if they share too few rounds.
 
-    Where parts have different looks, the strictest of them hold.
+    If parts have different looks, the strictest level applies.
 
     The ratios of all cases are averaged in each round, and these means are treated as the ratios of a single case. So
-    the interval holds whether cases err together, because they share workers and moments, or each by itself.
-    Where they share fewer rounds than a case needs that no other helps, it is as wide as the intervals of the cases are
-    on average: no errors that are correlated in any way need more.
+    the interval is valid whether the errors of cases are correlated, because they share workers and moments, or not. If
+    cases share fewer rounds than a case needs that borrows nothing, the interval is as wide as those of the cases are
+    on average, which is enough however their errors are correlated.
     """
     by_case = []
     for pair in pairs:

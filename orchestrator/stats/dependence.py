@@ -1,8 +1,8 @@
-"""Whether rounds depend on each other, and by how much wider that makes an interval.
+"""The dependence of rounds on each other, and by how much wider it makes an interval.
 
-An interval takes each round for news. Where a round resembles the one before it, or where a ratio moves during the run,
-rounds tell less than that. Both are tested over all comparisons that are judged together, since one alone has too
-few rounds to tell much.
+An interval assumes that rounds are independent. If a round resembles the one before it, or if a ratio moves during the
+run, rounds contain less information. Both are tested over all comparisons that are judged together, since one alone has
+too few rounds.
 """
 
 import math
@@ -17,14 +17,14 @@ from orchestrator.stats.limits import FEWEST_COMPARISONS, FEWEST_SHARED
 from orchestrator.stats.paired import Estimate, two_sided_p
 from orchestrator.stats.resemblance import Floats, find_common_share
 
-# Fewer rounds show neither, but three of several comparisons together do.
+# A comparison with fewer rounds shows neither of these, but several comparisons with three rounds together do.
 FEWEST_ROUNDS = 4
-# Rounds resemble each other from this many standard errors on. That is less than usual, since a single comparison could
-# never show more; chance makes one of ten runs look like that, which costs it some rounds.
+# Rounds resemble each other if their products exceed this many standard errors. The limit is lower than usual, since a
+# single comparison could never exceed a higher one. One run in ten exceeds it by chance, which costs it some rounds.
 RESEMBLE = 1.25
-# A smaller correlation costs next to nothing, and a larger one looks like 1.
+# A correlation below LEAST hardly matters, and one above MOST cannot be distinguished from 1.
 LEAST, MOST = 0.2, 0.9
-# Ratios move if chance makes their slopes as steep with at most this probability.
+# Ratios move if chance makes slopes this steep with at most this probability.
 MOVE = 0.02
 LEAST_CHANCE = 1e-300
 GRID = np.linspace(0.0, MOST, 46)
@@ -32,9 +32,9 @@ GRID = np.linspace(0.0, MOST, 46)
 
 @dataclass(frozen=True)
 class Dependence:
-    """How rounds depend on each other, as far as chance does not explain it.
+    """The dependence of rounds on each other that chance does not explain.
 
-    `correlation` is that of a round and the one before it, and `moves` says whether ratios move during the run.
+    `correlation` is that of a round with the one before it, and `moves` says whether ratios move during the run.
     """
 
     correlation: float = 0.0
@@ -53,20 +53,20 @@ class Dependence:
         times = math.sqrt((1 + self.correlation) / (1 - self.correlation))
         if self.moves and _is_telling(estimate.pulled_in):
             slope, error = _fit_slope(np.array(estimate.pulled_in))
-            # The ratio of the whole may lie anywhere between the first round and the last.
+            # The ratio of the whole run may lie anywhere between those of the first round and the last.
             between = max(0.0, slope**2 - error**2) * (estimate.rounds**2 - 1) / 12
             times = max(times, math.sqrt(1 + between / estimate.standard_error**2))
         return replace(estimate, widened=times)
 
 
 def find_dependence(estimates: Iterable[Estimate]) -> Dependence:
-    """Return how the rounds of these comparisons depend on each other; of few or of equal rounds nothing is known."""
+    """Return how the rounds of these comparisons depend on each other; few or equal rounds show nothing."""
     rows = [np.array(each.pulled_in) for each in estimates if _is_telling(each.pulled_in)]
     if len(rows) < FEWEST_COMPARISONS:
         rows = [row for row in rows if len(row) >= FEWEST_ROUNDS]
     if not rows:
         return Dependence()
-    # How many comparisons count as one, by how much they stray together in each round.
+    # This many comparisons count as one, depending on how much they deviate together in each round.
     alike = 1 + (len(rows) - 1) * find_common_share(rows)
     return Dependence(_find_correlation(rows, alike), _find_movement(rows, alike))
 
@@ -76,7 +76,7 @@ def _is_telling(rounds: Sequence[float]) -> bool:
 
 
 def _find_correlation(rows: Sequence[Floats], alike: float) -> float:
-    """Return how much rounds resemble the ones before them, as far as chance does not explain it; else 0."""
+    """Return the correlation of rounds with the ones before them, or 0 if it is small or chance explains it."""
     products, variance, expected = 0.0, 0.0, np.zeros(len(GRID))
     for row in rows:
         strays, count = row - row.mean(), len(row)
@@ -91,12 +91,12 @@ def _find_correlation(rows: Sequence[Floats], alike: float) -> float:
 
 @cache
 def _expect(rounds: int) -> Floats:
-    """Return the lag-1 products of this many rounds relative to their squares, for each correlation of the grid.
+    """Return the expected lag-1 products of this many rounds relative to their squares, per correlation of the grid.
 
-    Rounds are taken relative to their own mean, so neighbours seem opposed where rounds are few.
+    Rounds are taken relative to their own mean, so neighbours seem opposed if there are few rounds.
     """
     apart = 1 - GRID
-    # The variance of a sum of rounds, relative to that of independent ones.
+    # `times` is the variance of a sum of rounds relative to that of independent rounds.
     times = (1 + GRID) / apart - 2 * GRID * (1 - GRID**rounds) / (rounds * apart**2)
     ends = 2 * (1 - GRID**rounds) / (rounds * apart)
     expected: Floats = ((rounds - 1) * GRID - (rounds + 1) * times / rounds + ends) / (rounds - times)
@@ -104,7 +104,7 @@ def _expect(rounds: int) -> Floats:
 
 
 def _find_movement(rows: Sequence[Floats], alike: float) -> bool:
-    """Return whether slopes over rounds are steeper than chance makes them, all of them together (Fisher)."""
+    """Return whether the slopes of all rows together are steeper than chance explains (Fisher's method)."""
     chances = 0.0
     for row in rows:
         slope, error = _fit_slope(row)

@@ -8,7 +8,7 @@ from orchestrator.stats.paired import Estimate, Sample, estimate
 
 FEWEST_REPLICATES = 4
 ALPHA = 0.01
-# A drift smaller than this says nothing about a ratio, however sure it is.
+# A smaller drift does not matter for a ratio, however certain it is.
 LEAST_RISE = math.log(1.02)
 
 
@@ -21,7 +21,7 @@ def drift(rises: Sequence[float]) -> Drift | None:
 
 
 def drift_of_ratio(baseline: Mapping[int, Sample], candidate: Mapping[int, Sample]) -> Drift | None:
-    """Return the drift of the ratio of two arms inside their replicates: what both share cancels out."""
+    """Return the drift of the ratio of two arms inside their replicates; drift that both share cancels out."""
     rises = estimate(baseline, candidate)
     return _significant(rises) if rises and rises.rounds >= FEWEST_REPLICATES else None
 

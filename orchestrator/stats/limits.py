@@ -1,6 +1,6 @@
-"""From where on the comparisons of a table help each other; apart from what computes with it, which imports scipy."""
+"""Limits above which the comparisons of a table inform each other, separate from the code that imports scipy."""
 
-# With fewer rounds, a comparison is not judged whatever others say.
+# A comparison with fewer rounds is not judged, whatever other comparisons show.
 FEWEST_SHARED = 3
-# Fewer comparisons do not tell by how much their variances differ.
+# Fewer comparisons do not show by how much their variances differ.
 FEWEST_COMPARISONS = 8

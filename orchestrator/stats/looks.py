@@ -1,9 +1,9 @@
 """The looks at a run, and the level at which each of them judges.
 
-A run is judged several times while it lasts, and each look could be fooled. What all looks together may be fooled is
-spent little by little: the first ones get the least. How much a look can add to what was spent before it depends on how
-alike the looks are. For t statistics of normal differences that is known exactly, because the sequence of the t
-statistics of growing samples is a Markov chain.
+A run is judged several times while it lasts, and chance could fool each look. The error that all looks together may
+make is spent little by little, and the first looks get the least. How much a look can add to the error spent before it
+depends on how alike the looks are. That is known exactly for t statistics of normal differences, because the t
+statistics of growing samples form a Markov chain.
 """
 
 import math
@@ -17,34 +17,34 @@ from scipy import special
 
 from orchestrator.stats.limits import FEWEST_SHARED
 
-# The share of the error that is spent after a share of the rounds is that share to this power.
+# The share of the error that is spent is the share of the rounds that are done, raised to this power.
 POWER = 1.5
-# What a look that a budget or an interrupt causes may spend of the error that is left; the rest is for more rounds.
+# A look that a budget or an interrupt causes spends this share of the error that is left. The rest is for more rounds.
 AT_A_STOP = 0.5
-# With fewer rounds than this a comparison says nothing by itself.
+# A comparison with fewer rounds says nothing by itself.
 FEWEST_ROUNDS = 4
-# Of the error, what is given out for a metric that ends no rounds. The rest is for noise that it shares with the times
-# that do, and for comparisons that share their variance although they scatter differently: with a correlation of 0.6,
-# or of comparisons of 3 to 30 %, equal arms are still called different in at most 2.5 %.
+# A metric that ends no rounds gets this share of the error. The rest allows for noise that it shares with the times
+# that end rounds, and for comparisons that share their variance although they scatter differently. Even with a
+# correlation of 0.6, or with comparisons that scatter by 3 to 30 %, at most 2.5 % of equal arms are called different.
 OF_BYSTANDERS = 0.64
-# For these errors of all looks together levels are computed, and interpolated between them.
+# Levels are computed for these errors of all looks together, and interpolated between them.
 ERRORS = (1e-5, 1e-4, 1e-3, 0.005, 0.025, 0.05, 0.1, 0.5)
-# Below it, the cells of the chain are too coarse for some looks.
+# The cells of the chain are too coarse for some looks if the error is smaller than this.
 LEAST_EXACT = 1e-3
-# How finely the chain is divided: usual levels are exact to a few percent. Of looks that are a single round apart, they
-# are up to a third too low.
+# The chain is divided finely enough for usual levels to be exact to a few percent. Levels of looks that are a single
+# round apart are up to a third too low.
 CELLS, NODES = 80, 32
 ROOT_ERROR = 1e-9
-# How finely the calls of a look are divided, and how much rarer than its level the rarest of them are.
+# The calls of a look are divided into TAILS classes. The rarest of them starts at the level times RAREST.
 TAILS, RAREST = 30, 1e-5
 
-# Looks of a comparison, in rounds, each with its level.
+# Each look of a comparison has its number of rounds and its level.
 LookLevels = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Rounds that were planned in one go: their looks, and the round after which something else ended them."""
+    """Rounds that were planned together: their looks, and the round after which something else ended them."""
 
     looks: tuple[int, ...]
     stopped: int | None = None
@@ -56,12 +56,12 @@ class LookSchedule:
 
     looks: tuple[int, ...]
     spent: tuple[float, ...]
-    # Whether rounds before the first look are not judged: it is still to come.
+    # If set, rounds before the first look are not judged, because that look is still to come.
     strict: bool = field(default=False, compare=False)
 
     @property
     def fewest(self) -> int:
-        """The smallest number of rounds that is judged: a first look of several was planned to be one."""
+        """The smallest number of rounds that is judged; a first look may be planned after fewer rounds than usual."""
         if self.strict:
             return self.looks[0]
         return min(FEWEST_ROUNDS, self.looks[0])
@@ -100,14 +100,14 @@ class LookSchedule:
     def _new_share(self, index: int) -> float:
         """Return the share of the error that a look adds to what was spent before.
 
-        It is the level of the look if no two looks are fooled together, so it is never too much; of errors that are
-        smaller than those computed it is almost all there is.
+        It would be the level of the look if no two looks were ever fooled together, so it is never too high. It is
+        almost exact for errors that are smaller than those computed.
         """
         return self.spent[index] - (self.spent[index - 1] if index else 0.0)
 
 
 def make_schedule(stretches: Iterable[Stretch]) -> LookSchedule:
-    """Return the looks of a run: those planned, and one where rounds ended before they were decided."""
+    """Return the looks of a run: those planned, and one where something ended the rounds before their last look."""
     looks: list[int] = []
     spent: list[float] = []
     begin, before, fewest = 0, 0.0, FEWEST_ROUNDS
@@ -130,17 +130,17 @@ def make_schedule(stretches: Iterable[Stretch]) -> LookSchedule:
             spent.append(so_far + (1 - so_far) * AT_A_STOP)
         begin, before = (looks[-1], spent[-1]) if looks else (0, 0.0)
     if not looks:
-        # Too few rounds for any look: whatever there is would be the first.
+        # There are too few rounds for a look, so any look would be the first.
         return LookSchedule((FEWEST_ROUNDS,), (AT_A_STOP,))
     return LookSchedule(tuple(looks), tuple(spent))
 
 
 @dataclass(frozen=True)
 class BystanderSchedule:
-    """The looks at a metric that ends no rounds: one at each comparison, where the times have ended its rounds.
+    """The looks at a metric that ends no rounds: one per comparison, after the times have ended its rounds.
 
-    So no look could have been fooled before, and its level is the share of the error itself. `shares` are those that
-    the looks up to the rounds in `ends` get.
+    No earlier look could have been fooled, so the level is the share of the error itself. `shares` holds the share for
+    looks at up to each number of rounds in `ends`.
     """
 
     ends: tuple[int, ...]
@@ -167,8 +167,8 @@ class BystanderSchedule:
 def make_bystander_schedule(stretches: Iterable[Stretch]) -> BystanderSchedule:
     """Return the looks at a metric that ends no rounds.
 
-    A case that left before its stretch ended is decided and gets no more rounds: it has all of the error that was left.
-    Where something else ended the rounds, more may follow, so the others have a part of it.
+    A case that left before its stretch ended is decided and gets no more rounds, so it has all of the error that was
+    left. If something else ended the rounds, more may follow, so the other cases have only a part of it.
     """
     ends, shares = [], []
     begin, left = 0, OF_BYSTANDERS
@@ -192,7 +192,7 @@ def count_fewest(looks: tuple[int, ...]) -> int:
 @cache
 def _levels_by_error(schedule: LookSchedule) -> tuple[tuple[float, ...], ...]:
     levels = [exact_levels(schedule.looks, [error * share for share in schedule.spent]) for error in ERRORS]
-    # The smaller an error, the less alike are the looks, so no look has a larger share of it.
+    # Looks are less alike if the error is smaller, so no look has a larger share of a smaller error.
     for place in reversed(range(ERRORS.index(LEAST_EXACT))):
         smaller = ERRORS[place] / ERRORS[place + 1]
         levels[place] = tuple(map(min, levels[place], (level * smaller for level in levels[place + 1])))
@@ -202,8 +202,8 @@ def _levels_by_error(schedule: LookSchedule) -> tuple[tuple[float, ...], ...]:
 def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, ...]:
     """Return the two-sided level of each look at which the given error is spent by then, if nothing differs.
 
-    The chain is followed in r, the sum divided by the root of n times the sum of squares: it lies between -1 and 1, and
-    t is a function of it and n. Those who are not yet called different are kept as cells of a grid.
+    The chain is followed in r, the sum divided by the root of n times the sum of squares. It lies between -1 and 1, and
+    t is a function of r and n. Samples that are not yet called different are kept as cells of a grid.
     """
     levels = [spent[0]]
     limit = _r_of_level(spent[0], looks[0])
@@ -219,7 +219,8 @@ def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, .
         allowed = later - earlier
         limit = _find_where(excess, allowed, 1e-6, 1 - 1e-9)
         level = float(2 * special.stdtr(now - 1, -_t_of_r(limit, now)))
-        # It can be no less than what is new, and no more than all; of tiny errors the cells are too coarse to tell.
+        # The level lies between the newly spent error and all of it, but the cells are too coarse to show this for tiny
+        # errors.
         levels.append(min(max(level, allowed), later))
         edges = np.linspace(-limit, limit, CELLS + 1)
         mass = np.diff(_step(edges, middles, before, now) @ mass)
@@ -227,10 +228,10 @@ def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, .
 
 
 def find_new_calls(levels: LookLevels) -> tuple[Any, Any]:
-    """Return chances of calls at the last look, falling, and between each two the share that is called there first.
+    """Return falling chances at the last look, and for each two neighbours the share that is first called there.
 
-    A chance is that of such a t or a larger one if nothing differs. The share does not depend on what differs: once
-    mean and scatter of a sample are known, its order says nothing more of where it comes from.
+    A chance is the probability of a t at least this large if nothing differs. The share does not depend on what
+    differs: once the mean and the scatter of a sample are known, its order says nothing more about its origin.
     """
     *before_last, (rounds, level) = levels
     chances = level / 2 * np.append(np.geomspace(1, RAREST, TAILS), 0.0)
@@ -248,9 +249,9 @@ def find_new_calls(levels: LookLevels) -> tuple[Any, Any]:
 
 
 def _find_where(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:
-    """Return where a function that falls has this value, by false position (Illinois).
+    """Return where a decreasing function has this value, by false position (Illinois).
 
-    scipy's module for this takes a quarter of a second to import, and 20 MiB.
+    Importing scipy's module for this takes a quarter of a second and 20 MiB.
     """
     above, below = function(low) - wanted, function(high) - wanted
     last = 0.0
@@ -259,7 +260,7 @@ def _find_where(function: Callable[[float], float], wanted: float, low: float, h
         value = function(root) - wanted
         if abs(value) < ROOT_ERROR:
             return root
-        # An end that stays twice is taken for half as far from zero, so that the other one comes nearer.
+        # The value at an end that stays twice is halved, so that the other end moves closer.
         if value > 0:
             low, above, below = root, value, below / 2 if last > 0 else below
         else:
@@ -271,8 +272,8 @@ def _find_where(function: Callable[[float], float], wanted: float, low: float, h
 def _step(limits: Any, sources: Any, before: int, now: int) -> Any:
     """Return the probability that r is below each limit after `now` rounds, from each source after `before` rounds.
 
-    A sample of normal values is a random direction. Of its length, `kept` is the share that the earlier rounds have;
-    the rest is that of the new ones, and their sum is its projection on one direction.
+    A sample of normal values is a random direction. `kept` is the share of its length that belongs to the earlier
+    rounds. `rest` is that of the new rounds, and the sum of these is its projection on one direction.
     """
     more = now - before
     middles = (np.arange(NODES) + 0.5) / NODES

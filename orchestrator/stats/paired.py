@@ -1,4 +1,4 @@
-"""The difference of two arms from its rounds: estimate, interval and power, on the scale of its metric."""
+"""The difference of two arms, estimated from their rounds, with its interval and power, on the metric's scale."""
 
 import math
 from collections.abc import Mapping
@@ -11,11 +11,12 @@ import numpy as np
 from scipy import special
 
 POWER = 0.9
-# From this number of rounds on, a tenth of them is trimmed from each end: a round that something hit can no longer
-# carry or hide a difference.
+# If there are at least this many rounds, a tenth of them is trimmed from each end, so that a disturbed round can
+# neither cause nor hide a difference.
 TRIM_FROM, TRIMMED = 10, 0.1
-# Where rounds stray to one side, the mean of all lies on that side of the trimmed mean. The interval reaches as much
-# farther there, by at most this share of its half: a single round must not hide a difference.
+# If rounds deviate to one side, the mean of all rounds lies on that side of the trimmed mean, and the interval reaches
+# farther there by the same distance. This is at most this share of its half width, because a single round must not hide
+# a difference.
 MOST_FARTHER = 0.4
 
 
@@ -38,13 +39,13 @@ def detectable(level: float, freedom: float) -> float:
 
 
 def two_sided_p(t: float, freedom: float) -> float:
-    """Return the probability of a difference as large as this many standard errors if there were none."""
+    """Return the probability of a difference of at least this many standard errors if there were none."""
     return float(2 * special.stdtr(freedom, -abs(t)))
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What other comparisons say of the variance of a round, and how many degrees of freedom that is worth."""
+    """The variance of a round according to other comparisons, and the degrees of freedom that it is worth."""
 
     variance: float
     freedom: float
@@ -62,7 +63,7 @@ class Estimate:
     differences: tuple[float, ...]
     resolution: float = 0.0
     prior: Prior | None = None
-    # How many times as large the standard error is because rounds depend on each other.
+    # The standard error is multiplied by this factor because rounds depend on each other.
     widened: float = 1.0
 
     @property
@@ -70,7 +71,7 @@ class Estimate:
         return len(self.differences)
 
     def cut(self, rounds: int) -> "Estimate":
-        """Return the estimate that the first of these rounds gave."""
+        """Return the estimate from this many of the first rounds."""
         return self if rounds >= self.rounds else replace(self, differences=self.differences[:rounds])
 
     @property
@@ -106,15 +107,15 @@ class Estimate:
 
     @cached_property
     def pulled_in(self) -> tuple[float, ...]:
-        """The rounds in their order, of which the most extreme are pulled in to where the mean cuts them off."""
+        """The rounds in their order, with the most extreme ones moved to the limits at which they are trimmed."""
         low, high = self._ordered[self.trimmed], self._ordered[self.rounds - self.trimmed - 1]
         return tuple(min(max(value, low), high) for value in self.differences)
 
     @cached_property
     def _own_error(self) -> float:
-        """The standard error by these rounds: of a trimmed mean by Yuen, from those pulled in."""
+        """The standard error from these rounds alone: that of a trimmed mean according to Yuen."""
         mean = fmean(self.pulled_in)
-        # Of few numbers, and of thousands of comparisons: faster than numpy's.
+        # This is faster than numpy for a few numbers, and runs for thousands of comparisons.
         squares = math.fsum((value - mean) ** 2 for value in self.pulled_in)
         kept = self.rounds - 2 * self.trimmed
         return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)
@@ -131,7 +132,7 @@ class Estimate:
 
     @property
     def own_spread(self) -> float:
-        """The same by these rounds alone."""
+        """The same, from these rounds alone."""
         return self.widened * self._own_error * math.sqrt(self.rounds)
 
     @property
@@ -144,17 +145,17 @@ class Estimate:
     def half_width(self, level: float) -> float:
         """Return half the width of the two-sided interval that misses the truth with this probability.
 
-        It is that towards zero, which says whether there is a difference.
+        It is the half towards zero, which decides whether there is a difference.
         """
         return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, -outward(self.lean, self.theta))
 
     def reach(self, level: float) -> float:
-        """Return half the width of the same interval away from zero, which says whether a difference is small."""
+        """Return the half of the same interval away from zero, which decides whether a difference is small."""
         return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, outward(self.lean, self.theta))
 
 
 def outward(lean: float, theta: float) -> float:
-    """Return how much farther from zero a mean is that leans so from this estimate."""
+    """Return how much farther from zero than `theta` a mean is that differs from it by `lean`."""
     return lean if theta >= 0 else -lean
 
 
@@ -164,7 +165,7 @@ def lengthen(width: float, farther: float) -> float:
 
 
 def shorten(theta: float, lean: float) -> float:
-    """Return the distance from zero of which a usual half width is as much as the lengthened one of this estimate."""
+    """Return a distance that exceeds the usual half width exactly if the estimate exceeds the lengthened one."""
     distance = abs(theta)
     return max(distance + min(outward(lean, theta), 0.0), distance / (1 + MOST_FARTHER))
 
@@ -193,9 +194,9 @@ def estimate(
     return Estimate(tuple(candidate[number] - baseline[number] for number in common), resolution)
 
 
-# Exact up to ten rounds, and a random sample of as many flips beyond.
+# All flips are used up to ten rounds, and a random sample of this many beyond.
 FLIPS = 1024
-# Counts that are the same in every round have no standard error, and yet two sums of them may differ.
+# Sums of the same values in different orders may differ by this share.
 ROUNDING = 1e-9
 
 
@@ -212,10 +213,10 @@ def _pairs(count: int) -> Any:
 
 
 def sign_flip_p(differences: tuple[float, ...]) -> float:
-    """Return how often rounds whose arms are swapped at random show as large a mean; two-sided."""
+    """Return how often rounds with randomly swapped arms have a mean at least as large; two-sided."""
     values = np.array(differences)
     sums = np.abs(_flips(len(values)) @ values)
-    # The flip that changes nothing is one of them; its sum, taken in another order, must not miss itself.
+    # The flip that changes nothing must be counted, even if its sum is rounded differently.
     return float(np.mean(sums >= sums[0] * (1 - ROUNDING)))
 
 

@@ -1,8 +1,8 @@
 """The error of a report as a whole.
 
-A row is judged among the comparisons of its metric. A report has several metrics and hundreds of rows, so where nothing
-differs, some row of it still errs in one report of eight. Sentences about a whole report therefore name only what is
-left after a correction over all of its comparisons.
+A row is judged among the comparisons of its metric. A report has several metrics and hundreds of rows, so even if
+nothing differs, one report in eight has a wrong row. Sentences about a whole report therefore name only the differences
+that remain after a correction over all of its comparisons.
 """
 
 from collections.abc import Collection
@@ -11,16 +11,16 @@ from typing import TypeVar
 
 from orchestrator.model import ReportRow
 
-# At most this share of reports names an equal comparison. As for rows, a little less is given out.
+# No more than this share of reports names a difference where there is none. The error in use is slightly lower.
 MOST_REPORTS_WRONG, REPORT_ERROR = 0.05, 0.046
 
 AnyRow = TypeVar("AnyRow", bound=ReportRow)
 
 
 def find_limit(ps: Collection[float]) -> float:
-    """Return the largest p that a report with these may name, or 0 if it may name nothing.
+    """Return the largest p that a report with these comparisons may name, or 0 if it may name nothing.
 
-    This is Holm's correction. It holds however the comparisons depend on each other, and however many of them differ.
+    This is Holm's correction. It is valid however the comparisons depend on each other, and however many differ.
     """
     limit = 0.0
     for smaller, p in enumerate(sorted(ps)):

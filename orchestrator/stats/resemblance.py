@@ -1,4 +1,4 @@
-"""How much comparisons that share their rounds stray together in each of them."""
+"""The correlation of comparisons that share their rounds."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# With two rounds, any two comparisons stray either together or oppositely.
+# Any two comparisons with only two rounds deviate either together or in opposite directions.
 FEWEST_ROUNDS = 3
-# Of thousands, some tell it: each is compared with each.
+# A sample is enough if there are more rows, because each row is compared with each.
 MOST_ROWS = 400
 
 

@@ -1,8 +1,8 @@
 """The times of an arm in one round, and the ratio of two arms, which is taken turn by turn.
 
 A machine is slower at some moments than at others. Bursts of the same turn run at nearly the same moment, so each burst
-is compared with the other arm's burst of that turn. Of the ratios, the mean of the middle half is kept: outliers do not
-move it, and where times gather around two speeds it scatters less than a median.
+is compared with the other arm's burst of that turn. The result is the mean of the middle half of these ratios: outliers
+do not move it, and it scatters less than a median if times cluster around two speeds.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ class RoundTimes:
     """The logs of an arm's bursts in one round, by visit; a figure without bursts counts as one burst."""
 
     visits: tuple[tuple[float, ...], ...]
-    # Of each visit, a number that is nearest to that of the other arm if both were open at once.
-    # A single one needs none.
+    # Each visit has a number, which is nearest to that of the other arm's visit if both were open at once. A single one
+    # needs none.
     sittings: tuple[int, ...] = ()
 
     @property
@@ -47,7 +47,7 @@ class RoundTimes:
             return _difference(self.visits[0], other.visits[0])
         nearest = [_find_nearest(sitting, other.sittings) for sitting in self.sittings]
         back = [_find_nearest(sitting, self.sittings) for sitting in other.sittings]
-        # The places of visits of the two arms that are each other's nearest.
+        # Each item holds the places of two visits, one of each arm, that are each other's nearest.
         shared = [(mine, theirs) for mine, theirs in enumerate(nearest) if back[theirs] == mine]
         if not shared:
             return self.level - other.level

@@ -1,11 +1,11 @@
-"""How the figures of a metric are compared: by their ratio, or by their difference in the unit of the metric."""
+"""Scales on which figures of a metric are compared: by their ratio, or by their difference in the metric's unit."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from orchestrator.stats.slowdown import MOST_TOLD, format_margin
+from orchestrator.stats.slowdown import LARGEST_SHOWN, format_margin
 
 MOST_LOG = 700.0
 
@@ -46,7 +46,7 @@ class Ratios:
         return format_margin(margin)
 
     def describe_visible(self, visible: float, what: str) -> str:
-        return "do not even show a factor of two" if visible > MOST_TOLD else f"show {what} from {visible:.0%} on"
+        return "do not even show a factor of two" if visible > LARGEST_SHOWN else f"show {what} from {visible:.0%} on"
 
     def as_fields(self, theta: float, ends: tuple[float, float] | None) -> dict[str, Any]:
         low, high = map(_ratio, ends) if ends else (None, None)
@@ -78,5 +78,5 @@ RATIOS = Ratios()
 
 
 def _ratio(log: float) -> float:
-    # Two rounds of an absurd plan have intervals that no float holds.
+    # An interval from only two rounds may be too wide for a float.
     return math.exp(min(log, MOST_LOG))

@@ -1,8 +1,8 @@
-"""How much rounds scatter, as the comparisons of one metric in one run say it together.
+"""The scatter of rounds, estimated from all comparisons of one metric in one run.
 
-Four rounds say little about their own scatter, so that a difference has to be many standard errors from zero. But the
-comparisons of a run scatter alike, as far as they do: by how much they differ in that, their variances tell. This is
-the moderated t statistic of Smyth (2004).
+Four rounds say little about their own scatter, so a difference has to be many standard errors from zero. But the
+comparisons of a run scatter more or less alike, and their variances show how much they differ. This is the moderated t
+statistic of Smyth (2004).
 """
 
 from collections.abc import Sequence
@@ -15,24 +15,25 @@ from orchestrator.stats.limits import FEWEST_COMPARISONS
 from orchestrator.stats.paired import Estimate, Prior
 from orchestrator.stats.resemblance import find_common_share
 
-# What the others say counts at most as much as eight more rounds: variances may differ in a way that few rounds hide.
+# Other comparisons count at most as much as eight more rounds, because few rounds may hide how variances differ.
 MOST_FREEDOM = 8.0
-# Variances are taken to differ by this many standard errors more than they seem to.
+# Variances are assumed to differ by this many standard errors more than they seem to.
 CAUTION = 0.25
-# Of the error of equal arms, what is given out where variances are shared. The rest is for comparisons that differ in
-# their scatter as no distribution of the theory does, and for those that stray together.
+# This share of the error is used if variances are shared. The rest allows for comparisons whose scatter differs in ways
+# that the theory does not cover, and for those that deviate together.
 OF_SHARED = 0.92
-# A row that scatters more than chance explains in all rows but this share borrows nothing.
+# A row borrows nothing if chance explains its scatter with less than this probability.
 LOUDER = 0.02
 # A smaller difference of log variances counts as none.
 LEAST_APART = 1e-6
 
 
 def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Return these estimates with a part of what all of them say of the variance of a round; of few, as they are.
+    """Return these estimates with a prior from all of them for the variance of a round; too few stay as they are.
 
-    One that is louder than all others stays as it is: what they say would make it too certain. Others may have more
-    rounds by now. Those are left out, so that each is judged as it was at its last look, whatever follows.
+    An estimate that scatters far more than the others gets no prior, because that would make it too certain. Other
+    estimates may have more rounds by now. Those rounds are left out, so that each estimate is judged as it was at its
+    last look, whatever follows.
     """
     priors = {rounds: _find_prior(estimates, rounds) for rounds in {each.rounds for each in estimates}}
     lent = []
@@ -45,7 +46,7 @@ def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
 
 
 def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
-    """Return what these estimates said together of the variance of a round when they had at most this many rounds."""
+    """Return the prior that these estimates gave when they had at most this many rounds; None if there are too few."""
     known = [cut for each in estimates if (cut := each.cut(rounds)).spread > 0]
     if len(known) < FEWEST_COMPARISONS:
         return None
@@ -54,22 +55,22 @@ def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
 
 
 def find_share_of_error(estimate: Estimate) -> float:
-    """Return how much of an error is given out for the verdict that an estimate differs."""
+    """Return the share of an error that is used for the verdict that an estimate differs."""
     return OF_SHARED if estimate.prior else 1.0
 
 
 def fit_prior(variances: Sequence[tuple[float, float]], common: float = 0.0) -> Prior:
-    """Return what these variances, each with its degrees of freedom, have in common, by the moments of their logs.
+    """Fit a prior to these variances, each with its degrees of freedom, by the moments of their logs.
 
-    Comparisons that stray together, by this `common` share of their variance, are also alike in how much they seem to
-    scatter. They say less of how much they do.
+    Comparisons that deviate together, by this `common` share of their variance, also seem to scatter alike, so they say
+    less about their true scatter.
     """
     count, halves = len(variances), np.array([freedom / 2 for _, freedom in variances])
     logs = np.log([value for value, _ in variances]) - special.digamma(halves) + np.log(halves)
     apart, by_chance = float(logs.var(ddof=1)), float(special.zeta(2, halves).mean())
     error = np.sqrt(2 * apart**2 / (count - 1) + 6 * float(special.zeta(4, halves).mean()) / count)
     truly_apart = max(apart - (1 - common) * by_chance + CAUTION * error, 0.0)
-    # The middle of these variances is not known exactly either.
+    # The mean of these log variances is not known exactly either.
     uncertain = truly_apart * (1 + 1 / count) + by_chance * (common + (1 - common) / count)
     freedom = min(2 * _invert_trigamma(max(uncertain, LEAST_APART)), MOST_FREEDOM)
     log = float(logs.mean()) + float(special.digamma(freedom / 2)) - float(np.log(freedom / 2))

@@ -1,11 +1,11 @@
-"""How slowdowns are written. Reports need this without the statistics, whose import takes a quarter of a second."""
+"""The format of slowdowns. Reports use it without the statistics, whose import takes a quarter of a second."""
 
-# Beyond a factor of two there is no slowdown that is worth a figure.
-MOST_TOLD = 1.0
+# A slowdown beyond a factor of two is not printed as a figure.
+LARGEST_SHOWN = 1.0
 
 
 def format_slowdown(slowdown: float) -> str:
-    return f"{slowdown:.1%}" if slowdown <= MOST_TOLD else f"over {MOST_TOLD:.0%}"
+    return f"{slowdown:.1%}" if slowdown <= LARGEST_SHOWN else f"over {LARGEST_SHOWN:.0%}"
 
 
 def format_margin(margin: float) -> str:

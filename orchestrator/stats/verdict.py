@@ -8,7 +8,7 @@ from orchestrator.model import Size, VerdictName
 from orchestrator.stats.paired import detectable, freedom_of
 from orchestrator.stats.scale import RATIOS, MetricScale
 
-# More rounds than this are not worth promising: what two dozen rounds say of hundreds is a guess.
+# Higher numbers of rounds are not predicted, because two dozen rounds allow only a guess at hundreds.
 MOST_PROMISED = 60
 
 
@@ -45,8 +45,9 @@ class Estimated(Protocol):
 def judge_estimate(estimate: Estimated, margin: float, levels: Levels, scale: MetricScale = RATIOS) -> Judgement:
     """Judge an estimate against the margin.
 
-    An interval inside the margin shows sameness, one that excludes 0 a difference. What is called slower or faster is
-    therefore beyond half the margin, because otherwise its interval would lie inside.
+    An interval inside the margin shows that arms are the same, and one that excludes 0 that they differ. An estimate
+    that is called slower or faster is therefore beyond half the margin, because otherwise its interval would lie
+    inside.
     """
     bound, distance = scale.to_scale(margin), abs(estimate.theta)
     width = estimate.reach(levels.same)
@@ -73,7 +74,7 @@ def smallest_shown(
 def rounds_for(
     spread: float, margin: float, level: float, beyond: int = 1, borrowed: float = 0.0, scale: MetricScale = RATIOS
 ) -> int | None:
-    """Return how many rounds show a slowdown of the margin, or None if that is too many to be foretold."""
+    """Return how many rounds show a slowdown of the margin, or None if that is too many to predict."""
     wanted = range(beyond + 1, MOST_PROMISED + 1)
     return next((rounds for rounds in wanted if smallest_shown(spread, rounds, level, borrowed, scale) <= margin), None)
 

@@ -1,4 +1,4 @@
-"""The difference between a comparison of one run and the same of another: two unpaired samples (Welch)."""
+"""The change of a comparison between two runs, which are two unpaired samples (Welch)."""
 
 import math
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ class BetweenRuns:
     freedom: int
 
 
-# Rounds that all came out alike have no spread; the smallest that a clock could have hidden is used instead.
+# Rounds that are all alike have no spread, so the smallest error that a clock could have hidden is used instead.
 LEAST_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
 class Across:
-    """The change of a comparison between two runs: of ratios, `exp(theta)` is the later one divided by the earlier."""
+    """The change of a comparison between two runs; for ratios, `exp(theta)` is the later divided by the earlier."""
 
     earlier: Estimate
     later: Estimate
@@ -36,7 +36,7 @@ class Across:
 
     @property
     def freedom(self) -> float:
-        """The degrees of freedom by Welch and Satterthwaite: nearly those of the part that is least certain."""
+        """The degrees of freedom according to Welch and Satterthwaite: nearly those of the least certain part."""
         parts = self._parts
         below = sum(variance**2 / freedom for variance, freedom in parts)
         return sum(variance for variance, _ in parts) ** 2 / below if below else sum(freedom for _, freedom in parts)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import contract
-from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, SeenGpu
+from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, VisibleGpu
 from orchestrator.results.streams import read_stream
 from tests.support import libcuda
 from tests.support.bench import PATIENCE_S, Bench
@@ -54,7 +54,7 @@ def test_gpus_are_told_without_a_word_of_the_driver(on: Callable[..., Bench]) ->
     bench = on(STUB_GPUS=2)
     bench.hello(gpus=2)
     seen = bench.client.gpus(PATIENCE_S)
-    assert seen.gpus == (SeenGpu("Tesla T4", "7.5"),) * 2
+    assert seen.gpus == (VisibleGpu("Tesla T4", "7.5"),) * 2
     assert str(seen.driver) == ""
 
 

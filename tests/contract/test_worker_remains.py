@@ -245,7 +245,7 @@ def test_nothing_outlives_a_host_that_is_gone_while_a_replicate_hangs(bench: Ben
 def test_nothing_outlives_a_worker_that_is_closed_while_it_hangs(
     fresh: Bench, pids: Path, fork: bool, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("orchestrator.engines.worker.channel.LEAVE_S", 0.1)
+    monkeypatch.setattr("orchestrator.engines.worker.channel.EXIT_S", 0.1)
     fresh.hello(fork=fork)
     send_open(fresh, "hangs", pids)
     running = read_pids(pids, 2)

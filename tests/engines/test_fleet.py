@@ -298,7 +298,7 @@ def test_a_machine_that_is_measuring_is_let_be(scene: FleetScene):
         finally:
             held.kill()
     assert done.returncode == 0, done.stderr
-    assert "b is asked again every 20 s: this machine is measuring another run" in done.stderr
+    assert "b is asked again every 20 s: another run is measuring on this machine" in done.stderr
     run = scene.load("beside")
     check_whole(run)
     assert {host_of(run, case.label) for case in run.plan.cases} == {"a"}

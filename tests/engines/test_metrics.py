@@ -84,7 +84,7 @@ def test_memory_first_call_leak_and_result_are_told(tfcompare: str, own: Path, t
     old, new = answer["arms"]
     assert abs(old["figures"]["leak"]) < LEAK_BYTES / 10
     assert LEAK_BYTES * 0.8 < new["figures"]["leak"] < LEAK_BYTES * 1.3
-    told = " ".join(run_command(tfcompare, "report", tmp_path / "run").stdout.split())
+    told = " ".join(run_command(tfcompare, "report", tmp_path / "run", "--table", "details").stdout.split())
     assert "2.0.0 needs more memory than 1.14.0 in 1 of 1 case (changed, " in told
     assert "2.0.0 takes longer for the first call than 1.14.0 in 1 of 1 case (changed, " in told
     assert "2.0.0 returns other results than 1.14.0 in 1 of 1 case (changed: one value by " in told

@@ -19,7 +19,7 @@ import pytest
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
-from orchestrator.history.model import Alarm, AlarmOpened, Moved, Night, Point
+from orchestrator.history.model import Alarm, AlarmOpened, Night, Point, StateChanged
 from orchestrator.history.store import Store
 from tests.conftest import run_command
 
@@ -191,7 +191,7 @@ def test_what_is_known_is_no_news(house: House, alarmed):
     assert house.told == []
     events = house.store.events()[0]
     assert len([event for event in events if isinstance(event, AlarmOpened)]) == 4
-    assert len([event for event in events if isinstance(event, Moved)]) == 1
+    assert len([event for event in events if isinstance(event, StateChanged)]) == 1
 
 
 def test_a_night_that_hangs_is_ended_and_told_though_somebody_cannot_be(house: House, alarmed):

@@ -46,7 +46,14 @@ def test_a_dry_run_locks_what_the_index_has_for_arm(on_arm: None, tmp_path: Path
     # uv finds a file for that machine for every pin, with a hash of the lock.
     binary = uv.find_uv()
     assert binary
-    install = [binary, *uv.INSTALL, *uv.aim_at(path.stem.split("-py")[1].split("-")[0]), "--dry-run", "-r", str(path)]
+    install = [
+        binary,
+        *uv.INSTALL,
+        *uv.target_arguments(path.stem.split("-py")[1].split("-")[0]),
+        "--dry-run",
+        "-r",
+        str(path),
+    ]
     done = subprocess.run(
         [*install, "--target", str(tmp_path / "there"), "--no-config"], capture_output=True, text=True, check=False
     )

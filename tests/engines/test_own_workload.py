@@ -90,7 +90,7 @@ def test_packages_data_and_helpers_are_there_in_every_version(
         assert found["needy", version] == ("measured", ""), stderr
         outcome, reason = found["contrary", version]
         assert outcome == "refused"
-        assert "it requires numpy>=2, which does not go with this target" in reason
+        assert "it requires numpy>=2, which is incompatible with this target" in reason
     assert "tfcompare_data/needy/words" in (tmp_path / "run" / "manifest.json").read_text()
     (data / "words.txt").write_text("four")
     more = run_command(tfcompare, "run", "--resume", tmp_path / "run", env=env)

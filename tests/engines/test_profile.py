@@ -9,7 +9,7 @@ import pytest
 from orchestrator.model import Case
 from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split_profile
-from orchestrator.profiling.model import Profiled
+from orchestrator.profiling.model import ProfileResult
 from orchestrator.profiling.report import NO_LAYER, CaseProfiles, compare_profiles, layout_profile, profile_as_object
 from orchestrator.profiling.run import ProfileOptions, profile
 from orchestrator.profiling.stored import read_profile
@@ -24,13 +24,13 @@ CALLS = 10
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
+def done(tmp_path_factory: pytest.TempPathFactory) -> ProfileResult:
     out = tmp_path_factory.mktemp("profile") / "run"
     run = RunOptions(versions=("1.14", "2.0"), selected=SELECTED, engine="venv", out=out, seed=1)
     return profile(ProfileOptions(run=run, calls=CALLS), View())
 
 
-def of(done: Profiled, label: str) -> CaseProfiles:
+def of(done: ProfileResult, label: str) -> CaseProfiles:
     [found] = [one for one in compare_profiles(done) if one.case.label == label]
     return found
 
@@ -54,13 +54,13 @@ def share(one: CaseProfiles, name: str, figure=cumulative) -> float:
     return figure(cell) / one.splits[1].step_ms
 
 
-def test_every_arm_is_profiled(done: Profiled):
+def test_every_arm_is_profiled(done: ProfileResult):
     assert done.error is None
     assert [arm.outcome for arm in done.arms] == ["profiled"] * 8
     assert {arm.profile.profiler for arm in done.arms if arm.profile} == {"cProfile"}
 
 
-def test_predict_after_compile_makes_new_graph_functions_in_2_0(done: Profiled):
+def test_predict_after_compile_makes_new_graph_functions_in_2_0(done: ProfileResult):
     """The study: `_process_inputs` took 81 % of a predict, `_create_graph_function` in it 72 %, and uncompiled there is
     neither."""
     one = of(done, PREDICT.format("compiled"))
@@ -82,19 +82,19 @@ def test_predict_after_compile_makes_new_graph_functions_in_2_0(done: Profiled):
     assert calls.calls >= 1, "in every call anew"
 
 
-def test_uncompiled_predict_makes_none(done: Profiled):
+def test_uncompiled_predict_makes_none(done: ProfileResult):
     names = {row.name for row in of(done, PREDICT.format("uncompiled")).rows}
     assert not names & {"_process_inputs", "Function._create_graph_function", "TensorLikeDataAdapter.__init__"}
 
 
-def test_eager_fit_makes_an_adapter_and_its_functions_in_every_call_of_2_0(done: Profiled):
+def test_eager_fit_makes_an_adapter_and_its_functions_in_every_call_of_2_0(done: ProfileResult):
     one = of(done, TRAIN.format("fit"))
     for name in ("_process_inputs", "TensorLikeDataAdapter.__init__", "Function._create_graph_function"):
         assert row(one, name).cells[0] is None
         assert share(one, name) > 0.2
 
 
-def test_eager_train_on_batch_runs_op_by_op_in_2_0_and_uses_no_adapter(done: Profiled):
+def test_eager_train_on_batch_runs_op_by_op_in_2_0_and_uses_no_adapter(done: ProfileResult):
     """A TensorFlow developer in the study: of train_on_batch, the execution function was left a pure Python one."""
     one = of(done, TRAIN.format("train_on_batch"))
     order = [("_process_single_batch", "training_eager.py"), ("GradientTape.gradient", "backprop.py")]
@@ -109,13 +109,13 @@ def test_eager_train_on_batch_runs_op_by_op_in_2_0_and_uses_no_adapter(done: Pro
     assert not [row for row in one.rows if "data_adapter" in row.file]
 
 
-def test_in_1_14_the_step_is_one_call_of_the_graph(done: Profiled):
+def test_in_1_14_the_step_is_one_call_of_the_graph(done: ProfileResult):
     first = row(of(done, TRAIN.format("train_on_batch")), "TFE_Py_Execute").cells[0]
     assert first is not None
     assert first.calls == 1.0
 
 
-def test_a_step_is_what_its_functions_take_by_themselves(done: Profiled):
+def test_a_step_is_what_its_functions_take_by_themselves(done: ProfileResult):
     for one in compare_profiles(done):
         for place, parts in enumerate(one.splits):
             together = sum(cell.own_ms for row in one.rows if (cell := row.cells[place]))
@@ -124,7 +124,7 @@ def test_a_step_is_what_its_functions_take_by_themselves(done: Profiled):
             assert parts.build_ns > 0
 
 
-def test_the_call_itself_takes_all_of_a_step(done: Profiled):
+def test_the_call_itself_takes_all_of_a_step(done: ProfileResult):
     """It is around the method of Keras, and within what all functions take together, however busy the machine is."""
     for arm in done.arms:
         assert arm.profile is not None
@@ -136,14 +136,14 @@ def test_the_call_itself_takes_all_of_a_step(done: Profiled):
         assert step.own_ns <= step.cumulative_ns - method.cumulative_ns + CALLS
 
 
-def test_keras_functions_are_one_row_in_both_versions(done: Profiled):
+def test_keras_functions_are_one_row_in_both_versions(done: ProfileResult):
     """tensorflow/python/keras has become tensorflow_core/python/keras."""
     predict = row(of(done, PREDICT.format("compiled")), "Model.predict")
     assert None not in predict.cells
     assert growth(predict, cumulative) > 0
 
 
-def test_no_time_of_it_is_a_measurement(done: Profiled):
+def test_no_time_of_it_is_a_measurement(done: ProfileResult):
     assert not list(done.path.rglob("*.arrow*"))
     assert not (done.path / "plan.json").exists()
     assert profile_as_object(done)["schema"] == "tfcompare.profile/1"
@@ -152,7 +152,7 @@ def test_no_time_of_it_is_a_measurement(done: Profiled):
     )
 
 
-def test_its_files_hold_it_and_no_folder_of_this_machine(done: Profiled):
+def test_its_files_hold_it_and_no_folder_of_this_machine(done: ProfileResult):
     again = read_profile(done.path)
     assert again.arms == done.arms
     for path in (done.path / "profiles").iterdir():

@@ -146,11 +146,11 @@ def test_packages_that_a_program_needs_are_locked_for_each_target(tfcompare: str
 
 
 MISTAKES = {
-    "no program": (("--",), "there is no program behind --"),
+    "no program": (("--",), "there is no program after --"),
     "no file": (("--", "python", "absent.py"), "there is no absent.py in"),
     "a suite": (("--suite", "quick", "--", "python", "train.py"), "--suite: not for a program"),
     "threads": (("--threads", "2", "--", "python", "train.py"), "--threads: not for a program"),
-    "no sign": (("python", "train.py"), "A program of yours stands behind --"),
+    "no sign": (("python", "train.py"), "To measure a program, put its command after --"),
     "packages for nothing": (("--requirements", "needs.txt"), "--requirements is for a program"),
 }
 

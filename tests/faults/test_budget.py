@@ -34,7 +34,9 @@ def test_a_budget_ends_the_first_round_and_the_cases_it_did_not_hold_are_postpon
     assert len(ratios) == CASES
     never = [ratio for ratio in ratios if number_of(ratio) not in reached]
     assert {ratio["verdict"] for ratio in never} == {"inconclusive"}
-    assert {ratio["reason"] for ratio in never} == {"postponed: the budget holds too few rounds; --resume measures it"}
+    assert {ratio["reason"] for ratio in never} == {
+        "postponed: too few rounds fit into the budget; --resume measures it"
+    }
     line = " ".join(stderr.split())
     assert "postponed, because the budget is too short for them: many[tens=0,ones=" in line
     assert answer["run"]["ended_by_budget"].startswith("the budget of 2 s ended the run ")

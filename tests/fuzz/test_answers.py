@@ -45,7 +45,7 @@ def parses_or_refuses(line: str) -> None:
     try:
         with bounded_memory():
             event = events.parse_event(line)
-    except (contract.ContractError, events.OddEvent) as error:
+    except (contract.ContractError, events.InvalidEvent) as error:
         str(error).encode("utf-8", "replace")
         return
     # Whatever is believed can be written to every file, and read again.

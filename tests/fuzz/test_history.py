@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from orchestrator.formats import EVENT as EVENT_FORMAT
-from orchestrator.history.model import AlarmOpened, Event, Explained, Moved
+from orchestrator.history.model import AlarmOpened, CauseFound, Event, StateChanged
 from orchestrator.history.store import Store
 from tests.fuzz.damage import damaged_bytes, damaged_json, dump
 from tests.fuzz.memory import bounded_memory
@@ -18,8 +18,8 @@ from tests.support.night_reports import NIGHT, alarm
 
 POINTS, EVENT = "points/2026-11/20261101-020304-a-screen.parquet", "events/2026-11/20261101-020304-a.json"
 SAMPLE = (GOLDEN / "points.parquet").read_bytes()
-MOVED = Moved(at=NIGHT.at, alarm="3f2a1b", state="known", note="wait", until=date(2026, 12, 1))
-EXPLAINED = Explained(at=NIGHT.at, alarm="3f2a1b", good="a", findings=("grown: call",))
+MOVED = StateChanged(at=NIGHT.at, alarm="3f2a1b", state="known", note="wait", until=date(2026, 12, 1))
+EXPLAINED = CauseFound(at=NIGHT.at, alarm="3f2a1b", good="a", findings=("grown: call",))
 EVENTS = [
     {"format": EVENT_FORMAT.mark, **TypeAdapter(Event).dump_python(event, mode="json")}
     for event in (AlarmOpened(at=NIGHT.at, alarm=alarm(1.5)), MOVED, EXPLAINED, NIGHT)

@@ -1,4 +1,4 @@
-"""Checks that the figures of a claim's text are those that it tests."""
+"""A check that the figures in a claim's text are those that it tests."""
 
 import itertools
 import re
@@ -16,17 +16,17 @@ WORDS: Mapping[str, float] = {
     "hundred": 100.0, "hundreds of": 100.0, "thousand": 1000.0, "thousands of": 1000.0,
 }  # fmt: skip
 FRACTIONS: Mapping[str, float] = {"half": 2.0, "third": 3.0, "quarter": 4.0, "fifth": 5.0, "tenth": 10.0}
-# A factor in a title: "10 times", "10x", "tenfold", "hundreds of times"; "half as fast"; "22 % slower".
+# A title names factors like this: "10 times", "10x", "tenfold", "hundreds of times"; "half as fast"; "22 % slower".
 FACTOR = re.compile(rf"\b(\d+(?:\.\d+)?|{'|'.join(WORDS)})(?: times|x\b|-?fold\b)")
 FRACTION = re.compile(rf"\b({'|'.join(FRACTIONS)})(?: as | the )")
 PERCENT = re.compile(r"\b(\d+(?:\.\d+)?) ?(?:%|per ?cent)")
 SINGLE: Mapping[str, float] = {"twice": 2.0, "double": 2.0, "doubles": 2.0, "thrice": 3.0}
-# What a text rounds, and the units that the two figures of a quotient may differ in.
+# Texts and titles round figures by at most these shares, and two figures of a quotient may differ by these units.
 ROUNDED, TITLE_ROUNDED, UNITS = 0.03, 0.15, (1.0, 1e-3, 1e3, 60.0, 1 / 60)
 
 
 def wrong_figures(claim: Claim) -> Iterator[str]:
-    """Yield what the text of a claim and its data do not agree in."""
+    """Yield a sentence for each figure on which the text of a claim and its data disagree."""
     numbers = [float(re.sub("[ ,]", "", number)) for number in NUMBER.findall(claim.statement)]
     claimed = [ratio for statement in claim.statements for ratio in _ratios(statement)]
     for ratio in claimed:
@@ -59,7 +59,7 @@ def _percents(numbers: list[float]) -> Iterator[float]:
 
 
 def _factors(title: str) -> Iterator[float]:
-    """Yield the factors that a title says, in digits or in words."""
+    """Yield the factors that a title names, in digits or in words."""
     text = title.lower()
     for word in FACTOR.findall(text):
         yield WORDS[word] if word in WORDS else float(word)

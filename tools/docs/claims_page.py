@@ -88,7 +88,7 @@ sentence of it, word for word. `read_as` is for words; the statement has to quot
 title have to be those that are tested; `python -m tools.docs --check` says which are not.
 """
 
-# What the studies say and no claim tests, each with the reason.
+# This file lists what the studies say and no claim tests, each with the reason.
 UNTESTED = Path(__file__).parent / "claims_untested.md"
 
 

@@ -1,4 +1,4 @@
-"""Adds the pages that lie outside docs/ to the site of the documentation, README as its first page."""
+"""Add the pages outside docs/ to the site of the documentation, with README as its first page."""
 
 import posixpath
 import re
@@ -18,7 +18,7 @@ LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]
 
 @event_priority(-100)
 def on_config(config: Any) -> Any:
-    """Leave out what the theme would load from elsewhere, for searching in pages that no server shows."""
+    """Leave out what the theme would load from other sites to search pages that are opened without a server."""
     config.extra["polyfills"] = [url for url in config.extra.get("polyfills", ()) if "://" not in url]
     return config
 
@@ -36,7 +36,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def rewrite(markdown: str, folder: str) -> str:
-    """Return a page whose links lead to pages of the site; what the site does not have is only named."""
+    """Return a page whose links lead to pages of the site; links to other files become plain text."""
 
     def replace(link: re.Match[str]) -> str:
         if "://" in link["target"]:

@@ -1,4 +1,4 @@
-"""The variables that docs/environment.md and docs/nightly.md name are those that are read."""
+"""A check that docs/environment.md and docs/nightly.md name the variables that are read, and no others."""
 
 import re
 from collections.abc import Iterator

@@ -7,7 +7,7 @@ from orchestrator.catalog.selectors import MARGIN
 from orchestrator.stats.verdict import Judgement, Levels, judge_estimate
 
 WIDTH, LEFT, TOP, ROW = 760, 300, 64, 34
-# The ratios at the edges of the axis.
+# These ratios are at the edges of the axis.
 LOW, HIGH = 0.90, 1.22
 TICKS = (0.90, 0.95, 1.00, 1.05, 1.10, 1.15, 1.20)
 COLOURS = {"slower": "#b3261e", "faster": "#1a7f37", "same": "#57606a", "inconclusive": "#9a6700"}

@@ -1,6 +1,6 @@
-"""Imported by every Python of a measured program as it starts: times the steps of Keras' `fit`, and finds packages.
+"""Every Python of a measured program imports this as it starts, to time the steps of Keras' `fit` and find packages.
 
-Nothing here may disturb the program: it has the same results and prints the same without this file.
+Nothing here may disturb the program, which has the same results and prints the same without this file.
 """
 import os
 import sys
@@ -17,7 +17,7 @@ def _follow():
             break
 
 
-# A program that the program starts finds the packages, too, but times no steps.
+# Programs that this program starts also find the packages, but time no steps.
 if os.environ.get("TFCOMPARE_PACKAGES"):
     sys.path.append(os.environ["TFCOMPARE_PACKAGES"])
 _file = os.environ.pop("TFCOMPARE_STEPS", "")

@@ -1,8 +1,8 @@
-"""Times the steps of Keras' `fit`, by a callback that is added to each call of it; stdlib only, Python 3.6 syntax.
+"""Time the steps of Keras' `fit`, by a callback that is added to each call of it; stdlib only, Python 3.6 syntax.
 
 Every Keras has `fit` in a module with one of a few names, and its callbacks next to it. The first step is timed from
-the call of `fit`, and so includes tracing; the later ones of an epoch from the end of one to the end of another, and so
-leave out what happens between epochs.
+the call of `fit`, and so includes tracing. Later steps of an epoch are timed from the end of one to the end of another,
+and so leave out what happens between epochs.
 """
 import contextlib
 import functools
@@ -13,7 +13,8 @@ import os
 import sys
 import time
 
-# The end of a module's name that defines `fit`, and what of its name goes before that of the callbacks.
+# Modules whose names end like this define `fit`. Their names without the last parts, as many as given, are those of the
+# packages with the callbacks.
 HOMES = {
     "keras.engine.training": 2, "keras.engine.training_v1": 2, "keras.src.engine.training": 2,
     "keras.src.engine.training_v1": 2, "keras.src.backend.tensorflow.trainer": 3, "keras.src.backend.jax.trainer": 3,
@@ -54,7 +55,7 @@ class Record:
         self.write()
 
     def write(self):
-        # A fork of the program's has a copy of this.
+        # A fork of the program has a copy of this record, and must not write it.
         if os.getpid() != self.pid:
             return
         told = {"first_step_ns": self.first_step_ns or 0, "losses": self.losses[-MOST_LOSSES:]}
@@ -69,7 +70,7 @@ class Record:
 
 def make_callback(base, record):
     class StepTimes(base):
-        # What it gets of a step's results may stay where it is.
+        # The results of a step need not be copied to the host for this callback.
         _supports_tf_logs = async_safe = True
 
         def on_epoch_begin(self, epoch, logs=None):
@@ -96,7 +97,7 @@ def wrap(fit, package, record):
         if present is None:
             present = list(given) if isinstance(given, (list, tuple)) else [given] if given else []
         if any(type(each).__name__ == "StepTimes" for each in present):
-            # One `fit` calls another.
+            # This `fit` was called by another one, which has added the callback.
             return fit(*args, **kwargs)
         own = make_callback(importlib.import_module(package + ".callbacks").Callback, record)
         if hasattr(given, "callbacks"):
@@ -112,7 +113,7 @@ def wrap(fit, package, record):
 
 
 class Finder:
-    """Lets modules be found as ever, and wraps what they define once they are loaded."""
+    """A finder that leaves the search to the other finders, and wraps `fit` in modules once they are loaded."""
 
     def __init__(self, record):
         self.record = record

@@ -42,7 +42,7 @@ def build(tf, params):
 
 
 def preprocessing(tf):
-    """Where the layers are: before 2.6 among the experimental ones."""
+    """Return the module with the layers, which before 2.6 is among the experimental ones."""
     if hasattr(tf.keras.layers, "RandomTranslation"):
         return tf.keras.layers
     return getattr(getattr(tf.keras.layers, "experimental", None), "preprocessing", None)

@@ -18,7 +18,7 @@ PARAMS = {
 
 COMPARISONS = {"loop": "fit"}
 
-# Enough that the set-up of `fit` is a small part, as in the report's 1875.
+# The set-up of `fit` is a small part of this many steps, as of the report's 1875.
 STEPS, BATCH = 50, 32
 
 

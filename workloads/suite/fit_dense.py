@@ -13,7 +13,7 @@ PARAMS = {
 
 COMPARISONS = {"metric": "none"}
 
-# An epoch of the report is 500 steps, which take too long here. In 200, the start of `fit` is a small part.
+# An epoch of the report has 500 steps, which take too long here. The start of `fit` is a small part of 200.
 STEPS, BATCH = 200, 500
 
 

@@ -14,13 +14,13 @@ PARAMS = {
 COMPARISONS = {"models": "few"}
 
 MODELS = {"few": 1, "many": 30}
-# Narrower than those of the report, whose weights take 840 MB.
+# These layers are narrower than those of the report, whose weights take 840 MB.
 WIDTHS, FEATURES, BATCH = (100, 1000, 1000, 100), 100, 32
 
 
 def build(tf, params):
     layers = tf.keras.layers
-    # The same in every version, which random ones are not.
+    # Constant weights are the same in every version, unlike random ones.
     small = tf.keras.initializers.Constant(0.001)
 
     class Net(tf.keras.Model):

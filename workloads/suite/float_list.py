@@ -21,5 +21,5 @@ def build(tf, params):
     value = numpy.random.RandomState(1).rand(NUMBERS)
     if params["value"] == "tensor":
         value = tf.constant(value)
-    # Four of them: to read all would take a good part of the call.
+    # Only four numbers are read, because reading all would take a good part of the call.
     return lambda: tf.train.FloatList(value=value).value[:: NUMBERS // 4]

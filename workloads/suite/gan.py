@@ -14,7 +14,7 @@ PARAMS = {
     "size": ("cpu", "gpu"),
 }
 
-# Images, and the filters of the widest layer.
+# These are images in a batch, and filters of the widest layer.
 SIZES = {"cpu": (32, 32), "gpu": (256, 256)}
 NOISE, SIDE = 64, 28
 

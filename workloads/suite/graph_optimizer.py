@@ -87,7 +87,7 @@ def parallel(tf, possible):
 
 
 def matrices(count):
-    """Matrices whose products stay small."""
+    """Return matrices whose products stay small."""
     draw = numpy.random.RandomState(1)
     return [(draw.randn(SIZE, SIZE) / SIZE ** 0.5).astype("float32") for _ in range(count)]
 

@@ -14,9 +14,9 @@ PARAMS = {
     "size": ("cpu", "gpu"),
 }
 
-# Images, their side, and the size of a batch.
+# These are images, their side, and the size of a batch.
 SIZES = {"cpu": (128, 160, 32), "gpu": (1024, 256, 128)}
-# As many are distinct.
+# This many images are distinct.
 DISTINCT = 16
 
 

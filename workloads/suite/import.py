@@ -25,7 +25,7 @@ PROGRAMS = {
 
 
 def build(tf, params):
-    # Without -B it would write what it compiles, and a container's files are not to be written.
+    # Python would write bytecode without -B, but the files of a container must not be written.
     command = [sys.executable, "-B", "-c", PROGRAMS[params["what"]]]
 
     def step():

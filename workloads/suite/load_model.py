@@ -52,7 +52,7 @@ def dense(keras):
 
 
 def last_kernel(weights):
-    """One kernel: to read them all takes some percent of a call."""
+    """Return one kernel, because reading all of them takes some percent of a call."""
     return weights[-2]
 
 

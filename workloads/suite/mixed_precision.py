@@ -13,7 +13,7 @@ PARAMS = {
 
 COMPARISONS = {"policy": "float32"}
 
-# Enough that the set-up of `fit` is a small part, as in the report's 1875.
+# The set-up of `fit` is a small part of this many steps, as of the report's 1875.
 STEPS, BATCH = 50, 32
 
 

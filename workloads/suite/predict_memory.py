@@ -15,8 +15,8 @@ PARAMS = {
 
 COMPARISONS = {"calls": "few"}
 
-# The report filled 10 GB in ten minutes: half a megabyte per call. 40 such calls are 20 MB on top of some 160, in a
-# second or two.
+# The report filled 10 GB in ten minutes, half a megabyte per call. 40 such calls add 20 MB to some 160 MB, in a second
+# or two.
 CALLS = {"few": 1, "many": 40}
 
 

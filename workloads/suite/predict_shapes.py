@@ -29,7 +29,7 @@ def build(tf, params):
 
     def step():
         height, width = draw.randint(*SIDES, size=2)
-        # One pixel: all of them would be kept until the next call, and count as memory.
+        # The step returns one pixel, because all of them would be kept until the next call, and count as memory.
         return model.predict(numpy.ones((1, height, width, 3), "float32"), verbose=0)[0, 1, 1].copy()
 
     for _ in range(CALLS[params["calls"]]):

@@ -14,7 +14,7 @@ PARAMS = {
     "size": ("cpu", "gpu"),
 }
 
-# Clicks, tables, rows and width.
+# These are clicks, tables, rows and width.
 SIZES = {"cpu": (256, 8, 20000, 16), "gpu": (4096, 26, 200000, 64)}
 NUMBERS = 13
 

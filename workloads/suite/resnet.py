@@ -14,7 +14,7 @@ PARAMS = {
     "size": ("cpu", "gpu"),
 }
 
-# Images, their side, and classes.
+# These are images, their side, and classes.
 SIZES = {"cpu": (32, 32, 10), "gpu": (64, 224, 1000)}
 
 

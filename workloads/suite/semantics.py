@@ -41,7 +41,7 @@ def unused_gather(tf):
     one = tf.constant([0.0])
 
     def unused(x):
-        with tf.device("CPU:0"):  # on a GPU gather finds a zero there and no error
+        with tf.device("CPU:0"):  # gather on a GPU finds a zero there and no error
             tf.gather(x, [1])
         return x
 

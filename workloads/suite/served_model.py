@@ -17,7 +17,7 @@ PARAMS = {
     "size": ("cpu", "gpu"),
 }
 
-# Images, their side and the filters of the first layer.
+# These are images, their side and the filters of the first layer.
 SIZES = {"cpu": (8, 64, 16), "gpu": (64, 224, 64)}
 
 

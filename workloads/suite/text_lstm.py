@@ -14,7 +14,7 @@ PARAMS = {
     "size": ("cpu", "gpu"),
 }
 
-# Texts, tokens and units.
+# These are texts, tokens and units.
 SIZES = {"cpu": (32, 80, 64), "gpu": (128, 400, 512)}
 VOCABULARY = 5000
 

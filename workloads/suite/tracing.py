@@ -26,8 +26,8 @@ COMPARISONS = {"argument": "tensor"}
 ARGUMENTS = 4
 LENGTH = 8
 
-# The first version multiplies all of them, also after its optimizer made squares of the products; there are 2401
-# combinations of four, more than a replicate ever calls.
+# The oldest version multiplies all of them, and squares them where its optimizer turns products into squares. There are
+# 2401 combinations of four, more than a replicate ever calls.
 DTYPES = ("float16", "float32", "float64", "int32", "int64", "complex64", "complex128")
 SAME = ("float32",) * ARGUMENTS
 

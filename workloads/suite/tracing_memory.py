@@ -13,7 +13,7 @@ PARAMS = {
 COMPARISONS = {"shapes": "one"}
 
 CALLS = 60
-# Enough that 60 graphs weigh against the some 300 MB of a TensorFlow that has done nothing yet.
+# The memory of 60 graphs of this size shows next to the 300 MB of a TensorFlow that has done nothing yet.
 OPERATIONS = 100
 
 

@@ -38,7 +38,7 @@ BATCH_SHAPES = {
     "large": (32, 14000, 30),
 }
 
-# By model, enough that the set-up of `fit` is a small part, as in the study, and a call still ends in seconds.
+# The set-up of `fit` is a small part of this many steps, as in the study, and a call still ends in seconds.
 STEPS = {"small": 50, "medium": 10, "large": 4}
 
 # TensorFlow 1 stores the arrays of a dataset inside the graph, where four batches of the large data are 430 MB.

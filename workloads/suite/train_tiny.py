@@ -72,7 +72,7 @@ def own_loss(expected, predicted):
     return difference * difference
 
 
-# Maker, loss, shape of a batch, outputs, batches and epochs of a fit.
+# These are the maker, the loss, the shape of a batch, the outputs, and the batches and epochs of a fit.
 MODELS = {
     "mlp": (mlp, "mse", (32, 8), 9, 200, 1),
     "lstm": (lstm, "binary_crossentropy", (250, 1, 12), 1, 20, 1),

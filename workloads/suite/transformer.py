@@ -14,7 +14,7 @@ PARAMS = {
     "size": ("cpu", "gpu"),
 }
 
-# Texts, tokens, width, heads and blocks.
+# These are texts, tokens, width, heads and blocks.
 SIZES = {"cpu": (16, 64, 64, 4, 2), "gpu": (64, 256, 512, 8, 6)}
 VOCABULARY, CLASSES = 8000, 4
 

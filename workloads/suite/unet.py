@@ -14,7 +14,7 @@ PARAMS = {
     "size": ("cpu", "gpu"),
 }
 
-# Images, their side, and the filters from the top to the bottom.
+# These are images, their side, and the filters from the top to the bottom.
 SIZES = {"cpu": (4, 64, (8, 16, 32)), "gpu": (16, 256, (64, 128, 256, 512))}
 
 

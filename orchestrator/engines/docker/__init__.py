@@ -1,1 +1,1 @@
-"""Versions as images, workers in hardened containers."""
+"""The engine that keeps versions as Docker images and runs workers in hardened containers."""

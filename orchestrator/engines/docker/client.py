@@ -31,7 +31,7 @@ class _UnixConnection(unixconn.UnixHTTPConnection):  # type: ignore[misc]
         self.sock = engine
 
 
-# docker-py takes no other class for the connections of its clients.
+# docker-py offers no other way to change the class of its connections.
 unixconn.UnixHTTPConnection = _UnixConnection
 
 
@@ -42,7 +42,7 @@ def connect_engine(timeout_s: float = 60) -> docker.DockerClient:
         return docker.from_env(timeout=timeout_s)
     except (*UNANSWERED, OSError) as error:
         raise EngineUnavailable(
-            f"no Docker engine answers ({find_root_cause(error)})", "start it, set DOCKER_HOST, or take --engine venv"
+            f"no Docker engine answers ({find_root_cause(error)})", "start it, set DOCKER_HOST, or use --engine venv"
         ) from error
 
 
@@ -64,7 +64,7 @@ def asking(doing: str, refused: type[TfCompareError], target: str = "") -> Itera
 
 
 def find_root_cause(error: BaseException) -> str:
-    """Return why the engine was not reached, as a user would say it."""
+    """Return in plain words why the engine was not reached."""
     text = str(error)
     if "Permission denied" in text:
         return "permission denied on its socket: is this user in the docker group?"

@@ -1,4 +1,4 @@
-"""A hardened container, and the lines to the worker inside it."""
+"""A hardened container, and the channel to the worker inside it."""
 
 import errno
 import os
@@ -36,15 +36,15 @@ from orchestrator.model import GpuRequest, LargeFile
 from orchestrator.terminal.text import LogCleaner
 
 ROOT = "/tfcompare"
-# The one writable place inside besides the results; it is memory.
+# This folder is in memory, and is the only writable one inside apart from the mounts.
 SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
 OWNER_MARK = re.compile(r"(?P<here>.*?):(?P<uid>\d+):(?P<pid>\d+):(?P<started>\w+)")
 UNKNOWN = "unknown"
-# How long a worker has for leaving in order before it is killed.
-LEAVE_S = 2.0
-# How long a container may take to end after its output has.
+# A worker has this long to leave in order before it is killed.
+EXIT_S = 2.0
+# A container may take this long to end after its output has ended.
 END_S = 5.0
 POLL_S = 0.1
 
@@ -62,24 +62,23 @@ class Spec:
     own_workloads: Path | None
     results: Path
     gpu: GpuRequest | None
-    # What the GPUs are called in such a request; all of them if none is named.
+    # These are the names of the GPUs in such a request; without a name, it asks for all GPUs.
     devices: tuple[str, ...] = ()
     jit: Path | None = None
     large: tuple[LargeFile, ...] = ()
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
-    # The engine's own if none is named.
+    # The engine uses its default if this is empty.
     runtime: str = ""
     program: str = "worker.py"
     seed: int = 0
-    # How many workers of the run are there at once: they share the memory and the processes of the machine.
+    # This many workers of the run exist at once, and share the memory and the processes of the machine.
     workers: int = 1
-    # Those of the target alone.
+    # These are set in addition to the variables of all workers.
     variables: Mapping[str, str] = field(default_factory=dict)
-    # An image of the user's own may have a program that runs before every other, and may lack packages of the worker's.
+    # A user's own image may have an entrypoint, and may lack packages that the worker needs.
     own_image: bool = False
     library: Path | None = None
-    # By workload.
     layers: Mapping[str, Layer] = field(default_factory=dict)
 
 
@@ -110,7 +109,7 @@ def is_abandoned(mark: str, state: str) -> bool:
     except FileNotFoundError:
         return True
     except OSError:
-        # It may still run.
+        # The process may still run.
         return False
 
 
@@ -126,7 +125,7 @@ def _here() -> str:
 def _read_start(pid: int) -> str:
     """Return when a process was started, in ticks since the boot, or "gone" if it has ended."""
     state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    # A zombie only waits to be counted.
+    # A zombie has ended, and only waits for its parent.
     return "gone" if state in "ZX" else fields[18]
 
 
@@ -136,7 +135,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     It has no network, a read-only file system, no capabilities and one writable folder. With a GPU there is a second
     one, for the code that the GPU's driver compiles.
     """
-    # Mounts, not binds: an engine that does not see a folder says so, where a bind makes an empty one.
+    # An engine refuses to mount a folder that it does not see, whereas a bind would make an empty one.
     mounted = host_paths.mounts(client)
 
     def mount(name: str, source: Path, *, read_only: bool = True) -> Mount:
@@ -157,7 +156,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         if writable:
             hand_over(writable, user)
             mounts.append(mount(name, writable, read_only=False))
-    # The engine's memory: Docker's may be a virtual machine with less than this machine has.
+    # The engine's memory counts, because Docker may run in a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else limits.share_memory(info["MemTotal"], spec.workers)
     cpus = spec.cpus or limits.find_granted_cpus(info["NCPU"])
     host_config = confine(
@@ -168,14 +167,14 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         memory,
         processes=limits.share_processes(spec.workers),
         cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
-        # What the worker says is read here; the engine need not write it to its disk during a measurement.
+        # The worker's output is read here, so the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),
         **nvidia.options(spec.gpu, spec.devices, spec.runtime),
     )
     created = client.api.create_container(
         image=spec.image,
         command=["python3", f"{ROOT}/workloads/{spec.program}"],
-        # Docker's way to write "none".
+        # This removes the entrypoint of the image.
         entrypoint=[""] if spec.own_image else None,
         user=f"{user[0]}:{user[1]}",
         working_dir=SCRATCH,
@@ -207,7 +206,7 @@ def confine(
     **more: Any,
 ) -> Any:
     """Return the settings of a container that may do nothing but read its mounts and write where it must."""
-    # A volume that the image asks for would be a place on the engine's disk, without a limit.
+    # A volume that the image declares would be on the engine's disk, without a limit, so memory takes its place.
     volumes = client.api.inspect_image(image)["Config"].get("Volumes") or {}
     places = {SCRATCH, *map(posixpath.normpath, volumes)} - {mount["Target"] for mount in mounts}
     host_config = client.api.create_host_config(
@@ -219,18 +218,18 @@ def confine(
         pids_limit=processes,
         ulimits=[
             Ulimit(name="fsize", soft=contract.LARGEST_FILE, hard=contract.LARGEST_FILE),
-            # The engine's machine decides where core files go: perhaps to its disk.
+            # The engine's machine decides where core files go, which may be its disk.
             Ulimit(name="core", soft=0, hard=0),
         ],
         mem_limit=memory,
-        # The same limit, so no swap: a worker that swaps measures the disk.
+        # The same limit forbids swap, because a worker that swaps measures the disk.
         memswap_limit=memory,
-        # It is memory: a workload that fills it gets an error before its container runs out of memory.
+        # A workload that fills this memory gets an error before its container runs out of memory.
         tmpfs=dict.fromkeys(places, f"rw,nosuid,nodev,mode=1777,size={memory // 2}"),
         **more,
         **({"runtime": runtime} if runtime else {}),
     )
-    # docker-py takes no way to map users but Docker's own.
+    # docker-py accepts only Docker's own way to map users.
     if mapped := security.find_mode(info) if mode is None else mode:
         host_config["UsernsMode"] = mapped
     return host_config
@@ -241,13 +240,13 @@ def hand_over(folder: Path, user: tuple[int, int]) -> None:
     if os.getuid() or not folder.is_dir():
         return
     try:
-        # By descriptors: another container may hold the folder of a GPU, and could put a link into the way.
+        # Descriptors are used, because another container may share the folder of a GPU and put a link in the way.
         for _, folders, files, within in os.fwalk(folder):
             os.chown(within, *user)
             for name in (*folders, *files):
                 os.chown(name, *user, dir_fd=within, follow_symlinks=False)
     except (RecursionError, OSError) as error:
-        # Newer Pythons have a descriptor per level, and no frame.
+        # Newer Pythons run out of descriptors at this depth, and older ones run out of stack.
         if isinstance(error, OSError) and error.errno != errno.EMFILE:
             raise
         raise EnvironmentFailed(f"{folder} has too many folders inside each other", "remove it") from error
@@ -282,7 +281,7 @@ class Log:
 class ContainerChannel:
     """A channel attached to a container's stdin and stdout; its stderr goes to a log.
 
-    An engine that is gone is distinguished from a worker that is gone: it raises EngineUnavailable.
+    If the engine itself is gone, and not only the worker, EngineUnavailable is raised.
     """
 
     def __init__(
@@ -296,7 +295,7 @@ class ContainerChannel:
         self._reader = threading.Thread(target=self._read, daemon=True)
         try:
             raw = self._api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-            # docker-py wraps the socket for reading only; writing needs what is beneath. The answer holds it open too.
+            # docker-py wraps the socket for reading only; writing needs the inner one. The response also holds it open.
             self._socket: socket.socket = getattr(raw, "_sock", raw)
             self._answer = getattr(raw, "_response", raw)
             self._socket.settimeout(None)
@@ -364,13 +363,13 @@ class ContainerChannel:
         """The worker's process group as numbered on this machine; None if the engine runs elsewhere."""
         with suppress(DockerException, requests.RequestException, OSError):
             pid = int(self._api.inspect_container(self._container)["State"]["Pid"])
-            # A number of another machine or namespace may be any process here.
+            # A number from another machine or namespace may be that of any process here.
             if self._container in Path(f"/proc/{pid}/cgroup").read_text():
                 return pid
         return None
 
     def _ending(self) -> str:
-        # An engine that is being stopped ends its containers, and answers on the connections that it has until then.
+        # An engine that is being stopped ends its containers, but answers on open connections, so these are closed.
         self._api.close()
         until = time.monotonic() + END_S
         try:
@@ -382,19 +381,19 @@ class ContainerChannel:
             return "lost: its container was removed"
         except (DockerException, requests.RequestException) as error:
             raise EngineUnavailable(f"the Docker engine stopped answering during the run: {error}") from error
-        # A replicate that ran out of memory leaves its mark too, whatever ends the container later.
+        # OOMKilled is also set if only a replicate ran out of memory, whatever ends the container later.
         if state["OOMKilled"] and state["ExitCode"] == 128 + signal.SIGKILL:
             return "out of memory: the container's limit was reached; fewer versions at a time leave each of them more"
         return describe_exit(state["ExitCode"])
 
     def close(self) -> None:
         if self._reader.is_alive():
-            # The end of its stdin ends a worker in order; a kill could cut off what it writes last.
+            # A worker ends in order when its stdin ends; a kill could cut off what it writes last.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
-            self._reader.join(LEAVE_S)
+            self._reader.join(EXIT_S)
         if hasattr(self, "_socket"):
-            # Wakes the reading thread, which a bare close would leave waiting for ever.
+            # This wakes the reading thread, which a bare close would leave waiting forever.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             with suppress(OSError, ValueError, urllib3.exceptions.HTTPError):

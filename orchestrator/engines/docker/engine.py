@@ -21,7 +21,7 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.counts import format_count
 
-# How long a registry may take to say whether it has an image.
+# A registry may take this long to report whether it has an image.
 REGISTRY_S = 15
 
 
@@ -31,15 +31,14 @@ class DockerEnvironment:
     facts: EnvironmentFacts
     options: EngineOptions
     devices: tuple[str, ...] = ()
-    # Packages that an image of the user's own lacks.
+    # This folder holds the packages that a user's own image lacks.
     library: Path | None = None
     own_image: bool = False
-    # The number that TensorFlow has to state.
     tensorflow: str = ""
 
     @property
     def uv(self) -> UvInContainer:
-        # An image of the user's own may hold anything.
+        # A user's own image may contain anything, so uv runs in a base image instead.
         inside = own_image.find_base(self.facts, self.options) if self.own_image else self.facts.identity
         return UvInContainer(self.clients.of_thread, inside, self.options)
 
@@ -51,7 +50,7 @@ class DockerEnvironment:
         try:
             client = self.client
         except EngineUnavailable as gone:
-            # It answered when the run began.
+            # The engine answered when the run began, so the message says that it stopped.
             cause = find_root_cause(gone.__cause__ or gone)
             raise EngineUnavailable(
                 f"the Docker engine stopped answering while {self.facts.target} was started ({cause})"
@@ -100,7 +99,7 @@ class DockerEngine:
         self._options = options
         self._flavour: FlavourName = options.device
         self._clients = Clients()
-        # Why a base cannot be had; many versions share one, and its registry may take seconds to answer.
+        # The outlook of a base is kept, because many versions share one and its registry may take seconds to answer.
         self._missing: dict[str, Outlook | None] = {}
         self._ca_bundle = b""
         if options.ca_bundle:
@@ -108,7 +107,7 @@ class DockerEngine:
                 self._ca_bundle = options.ca_bundle.read_bytes()
             except OSError as error:
                 raise UsageError(f"--ca-bundle {options.ca_bundle}: {error.strerror}") from error
-        # It takes a while to import, and a report imports this module, too.
+        # This import is slow, and reports import this module without needing an index.
         from orchestrator.engines.index.proxy import Index
 
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
@@ -161,12 +160,12 @@ class DockerEngine:
             raise EnvironmentFailed(*obstacle, target=version.name)
         flavour = self._choose(version)
         client = self._clients.of_thread()
-        with asking("its image could not be had", EnvironmentFailed, version.name):
+        with asking("its image is not available", EnvironmentFailed, version.name):
             recipe = image.recipe(client, version, flavour, self._options.base)
             identity = image.existing(client, recipe)
             if identity is None and self._options.base:
                 image.fetch(client, version.name, recipe.base, flavour.python.number, log)
-                # Now that its base is here, it may be another one.
+                # The recipe contains the id of the base, so it may change now that the base is here.
                 recipe = image.recipe(client, version, flavour, self._options.base)
                 identity = image.existing(client, recipe)
             if identity is None:
@@ -189,9 +188,9 @@ class DockerEngine:
         return DockerEnvironment(self._clients, facts, self._options, devices, tensorflow=version.number)
 
     def _prepare_own(self, version: Version, log: BuildLog) -> DockerEnvironment:
-        """Use an image of the user's own, pinned to what its name stands for now."""
+        """Prepare a user's own image, pinned to what its name refers to now."""
         client = self._clients.of_thread()
-        with asking("its image could not be had", EnvironmentFailed, version.name):
+        with asking("its image is not available", EnvironmentFailed, version.name):
             found = own_image.find_own_image(client, version.name, version.image, log, self._options.runtime)
             size = image.size(client, found.identity)
             devices, details = self._devices(client)
@@ -222,7 +221,7 @@ class DockerEngine:
 
     def _source(self, log: BuildLog) -> image.Source:
         variables = self._index.variables(log)
-        # Our own index server keeps to the certificates that were named; the build itself then meets none.
+        # Our own index server checks the certificates, so a build that uses it needs none.
         return image.Source(variables, b"" if variables else self._ca_bundle, self._index.wheelhouse)
 
     def _choose(self, version: Version) -> Flavour:

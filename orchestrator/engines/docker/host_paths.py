@@ -1,4 +1,4 @@
-"""Translates folders for a tfcompare that runs in a container of the same Docker engine.
+"""Translate folders for a tfcompare that runs in a container of the same Docker engine.
 
 A folder that such a container mounts has another path outside, and a folder that it does not mount does not exist
 there.
@@ -24,7 +24,7 @@ OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)
 
 
 def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
-    """Return where this container's mounts are outside, or None if it is not a container of this engine."""
+    """Return the paths outside of this container's mounts, or None if it is not a container of this engine."""
     try:
         match = OWN_ID.search(MOUNTS.read_text(errors="replace"))
     except OSError:
@@ -34,7 +34,7 @@ def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
     try:
         container = client.api.inspect_container(match[1])
     except NotFound:
-        # Of another engine: this one runs in here, or elsewhere.
+        # The container belongs to another engine; this one runs in here, or elsewhere.
         return None
     return {Path(mount["Destination"]): Path(mount["Source"]) for mount in container["Mounts"] if mount.get("Source")}
 
@@ -51,7 +51,7 @@ def find_engine_path(path: Path, mounted: Mapping[Path, Path] | None) -> Path | 
 
 
 def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) -> Path:
-    """Return what to mount for a folder.
+    """Return the path to mount for a folder or a file.
 
     If it is only read, this may be a copy that the engine sees and that the worker's user may read.
     """
@@ -98,9 +98,9 @@ def _copy(folder: Path) -> Path:
             for inner in (partial, *(path for path in partial.rglob("*") if path.is_dir())):
                 inner.chmod(0o755)
     except OSError as error:
-        # Another process may have been quicker, with the same content.
+        # Another process may already have made the same copy.
         if not copy.is_dir():
             raise EnvironmentFailed(
-                f"cannot write {copy}: {error.strerror}; TFCOMPARE_CACHE names another place"
+                f"cannot write {copy}: {error.strerror}; set TFCOMPARE_CACHE to another folder"
             ) from error
     return copy

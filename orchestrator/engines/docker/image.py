@@ -27,16 +27,15 @@ from orchestrator.errors import EnvironmentFailed
 
 SPEC_LABEL = "tfcompare.spec"
 BASE_ID = "tfcompare.base"
-# Not a part of the recipe: an image that one user built is used by all others.
+# This label is not part of the recipe, because all users share an image that one of them built.
 BUILDER = "tfcompare.builder"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
-# Where the Dockerfile puts the environment.
+# The Dockerfile puts the environment here.
 PREFIX = "/opt/tfcompare"
-# Where the Dockerfile puts the lock, and what brings a wheel of the user's own there as well.
+# The Dockerfile puts the lock here, and COPY_BOTH also puts the user's own wheel here.
 BUILD = Path("/tmp/build")  # noqa: S108 it is inside an image
 COPY_LOCK, COPY_BOTH = (f"COPY lock.txt {what}{BUILD}/".encode() for what in ("", "*.whl "))
-# How often the progress of a download is shown.
 SHOWN_EVERY_S = 0.5
 # The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
@@ -58,15 +57,15 @@ class Recipe:
     files: dict[str, bytes]
     spec: str
     labels: dict[str, str]
-    # Of the user's own; the lock names it by its digest.
+    # This is the user's own wheel, which the lock names by its digest.
     wheel: Path | None = None
-    # For which target it was asked, if that is no version of the table.
+    # This is the name of the target, which need not be a version of the table.
     target: str = ""
 
     @property
     def tag(self) -> str:
         flavour = self.labels["tfcompare.flavour"]
-        # A wheel's number may have a plus.
+        # The version of a wheel may contain a plus, which a tag cannot.
         return f"tfcompare:{self.version.replace('+', '_')}-{flavour}-{self.spec[:12]}"
 
 
@@ -89,8 +88,8 @@ def add_digest(name: str, digest: str) -> str:
 def recipe(
     client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None, base_id: str = ""
 ) -> Recipe:
-    """Return the recipe of an image; `base_id` is the id of a local base of which this engine has heard nothing."""
-    # By digest where one has been verified: a tag may move, and a base that moved is another environment.
+    """Return the recipe of an image; `base_id` is the id of a local base that this engine does not know."""
+    # The base is named by its digest if one was verified: a tag may move, and a moved base is another environment.
     base = name_base(override, flavour.python.number) or add_digest(flavour.image, flavour.digest)
     files = {
         "Dockerfile": catalog.DOCKERFILE.read_bytes(),
@@ -103,7 +102,7 @@ def recipe(
         assert COPY_LOCK in files["Dockerfile"]
         files["Dockerfile"] = files["Dockerfile"].replace(COPY_LOCK, COPY_BOTH)
         files["lock.txt"] = lockfile.locate_wheel(files["lock.txt"], BUILD / flavour.wheel.name)
-    # The id distinguishes a base without a digest from the next one of the same name.
+    # The id distinguishes a base without a digest from a later one of the same name.
     local = _base_id(client, base) or base_id if override and "@" not in base else ""
     digest = hashlib.sha256(f"{base} {local}".encode())
     for name, content in files.items():
@@ -146,7 +145,7 @@ def local_id(client: docker.DockerClient, reference: str) -> str:
 
 
 def find_missing(client: docker.DockerClient, reference: str, what: str = "base") -> Outlook | None:
-    """Return the outlook of what needs this image, if that is neither here nor in a registry that answers."""
+    """Return an `impossible` outlook if this image is neither here nor in a registry that answers, or else None."""
     try:
         if not local_id(client, reference):
             client.images.get_registry_data(reference)
@@ -159,8 +158,8 @@ def find_missing(client: docker.DockerClient, reference: str, what: str = "base"
 def fetch(client: docker.DockerClient, version: str, reference: str, python: str, log: BuildLog) -> None:
     """Pull a base unless it is here.
 
-    A base of the user's choice is hashed by its id. If the build itself pulled it, it would have another hash the next
-    time.
+    The recipe of a base that the user chose contains the id of the base. If the build itself pulled it, the next recipe
+    would have another hash.
     """
     if local_id(client, reference):
         return
@@ -169,7 +168,7 @@ def fetch(client: docker.DockerClient, version: str, reference: str, python: str
 
 
 def pull(client: docker.DockerClient, reference: str, log: BuildLog) -> str:
-    """Pull an image; return the error with which that ended, or ''."""
+    """Pull an image; return the message if that failed, or ''."""
     log.line(f"pulling {reference}")
     try:
         return _follow(client.api.pull(reference, stream=True, decode=True), log)
@@ -203,11 +202,11 @@ def _build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Bui
     log.line(f"building {recipe.tag} from {recipe.base}")
     proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
     all_labels = {**recipe.labels, BUILDER: builder()}
-    # In one line of the Dockerfile: for labels passed separately, the builder makes one container and one layer each.
+    # All labels are in one line, because the builder makes a container and a layer for each that is passed separately.
     labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(all_labels.items()))
     dockerfile = recipe.files["Dockerfile"] + f"\nLABEL {labels}\n".encode()
     files = {**recipe.files, "Dockerfile": dockerfile, "ca.pem": source.ca_bundle}
-    # A wheel may be larger than the memory that is left.
+    # The archive is a file, because a wheel may be larger than the free memory.
     with tempfile.TemporaryFile() as archive:
         _write_context(archive, files, recipe.wheel)
         try:
@@ -220,7 +219,7 @@ def _build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Bui
                     "GPUS": "all" if recipe.labels["tfcompare.flavour"] == "gpu" else "void",
                     **(source.asking or proxies),
                 },
-                # The builder then reaches the index the way this machine does: its DNS, its VPN, its own proxies.
+                # The builder then reaches the index like this machine: with the same DNS, VPN and proxies.
                 network_mode="host",
                 rm=True,
                 forcerm=True,
@@ -239,10 +238,10 @@ def _build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Bui
 def _follow(steps: Iterable[dict[str, Any]], log: BuildLog) -> str:
     """Log a build or a pull while it runs; return the error that it ended with, or ''.
 
-    How far a download is gets shown, and is not logged.
+    The progress of a download is shown, and is not logged.
     """
     error, download = "", Download()
-    # To its end, or its connection would be left open.
+    # The stream is read to its end, because its connection would be left open otherwise.
     for step in steps:
         error = step.get("error", error)
         if progress := download.update(step):
@@ -254,7 +253,7 @@ def _follow(steps: Iterable[dict[str, Any]], log: BuildLog) -> str:
 
 
 class Download:
-    """The layers that a pull downloads, and how far each of them is."""
+    """The layers that a pull downloads, and the progress of each."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -1,6 +1,6 @@
-"""Looks into an image: what workloads/image_inventory.py reports from a container like a worker's.
+"""The inventory of an image, which workloads/image_inventory.py reports from a container like a worker's.
 
-The image may be anyone's, and its answer may be anything.
+The image is not trusted, and its answer may be anything.
 """
 
 import json
@@ -22,10 +22,10 @@ from orchestrator.engines.worker.events import LONGEST_TEXT, Amount, Text, clean
 from orchestrator.errors import EnvironmentFailed
 
 SCRIPT = "image_inventory.py"
-# Gigabytes are read, and TensorFlow is imported, perhaps from a cold disk.
+# The script reads gigabytes and imports TensorFlow, perhaps from a cold disk.
 TIMEOUT_S = 900
 
-# Both get into files that an installer reads, where a space or a line end begins something else.
+# Both are written to files that an installer reads, where a space or a line end begins something else.
 PackageName = Annotated[str, Field(pattern=rf"\A{NAME}\z", max_length=LONGEST_TEXT)]
 PackageNumber = Annotated[str, Field(pattern=r"\A[!-~]*\z", max_length=LONGEST_TEXT)]
 
@@ -87,9 +87,9 @@ def parse_answer(answer: str) -> Inside:
 def look_inside(
     client: docker.DockerClient, image_id: str, number: str, *, own: bool = False, runtime: str = ""
 ) -> Inside | str:
-    """Return what is reported from inside an image, or why it could not; `own` is one that tfcompare has not built."""
+    """Return the inventory of an image, or why there is none; `own` means that tfcompare has not built the image."""
     with _make_folder() as folder:
-        # Next to what the image may write to, and not in it: it could put a link there.
+        # The log is not in the folder that the image may write to, where the image could put a link.
         log, results = Path(folder) / "log", Path(folder) / "results"
         results.mkdir()
         spec = container.Spec(
@@ -119,7 +119,7 @@ def look_inside(
             return str(error)
         finally:
             channel.close()
-            # Before the folder's own clean-up, which may follow a link that the image has left there.
+            # This comes before the folder's own clean-up, which may follow a link that the image has left there.
             confined.remove_tree(results)
 
 

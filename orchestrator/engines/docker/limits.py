@@ -1,6 +1,6 @@
-"""What a machine has (CPUs, memory, processes), and how much of it each worker may use.
+"""The CPUs, memory and processes of a machine, and how much of them each worker may use.
 
-The share of the processes holds for virtual environments as well.
+The share of the processes also holds for virtual environments.
 """
 
 import os
@@ -26,7 +26,7 @@ def share_processes(workers: int, kernel: Path = KERNEL) -> int:
 
 
 def _read_number(path: Path) -> int:
-    """Return the number in a file of the kernel; the least that any kernel has, if it cannot be read."""
+    """Return the number in a kernel file, or the smallest that any kernel has if the file cannot be read."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):

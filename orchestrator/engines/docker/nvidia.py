@@ -1,4 +1,4 @@
-"""Asks a Docker engine for GPUs, and checks that it can provide them: NVIDIA's runtime, a device request, or CDI.
+"""Ask a Docker engine for GPUs by NVIDIA's runtime, a device request or CDI, and check that it can provide them.
 
 One folder per image and set of GPUs keeps the code that the driver compiles from PTX, for later containers and runs.
 """
@@ -28,14 +28,14 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 KIND = "nvidia.com/gpu="
-# What several GPUs use to talk to each other; Docker gives 64 MiB.
+# Several GPUs use shared memory to communicate; Docker gives 64 MiB by default.
 SHARED_BYTES = 2**30
-# The toolkit's own settings, and how long it may take to say what it is.
+# The toolkit's settings are in this file, and it may take this many seconds to report its version.
 CONFIG, TOOLKIT_S = Path("/etc/nvidia-container-runtime/config.toml"), 10
-# What a trial starts in an empty image; that it is missing is the last thing that an engine finds.
+# A trial starts this program in an empty image. Its absence is the last thing that an engine notices.
 MISSING = "/tfcompare-is-not-here"
 
-# By what an engine says; the first that fits.
+# The keys are parts of an engine's message, and the first that fits counts.
 ADVICE = {
     "mode 'cdi'": "The toolkit is set up for CDI: ask for it with --gpu-request cdi",
     "unresolvable CDI": "Write the list of its devices again: `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`",
@@ -48,7 +48,7 @@ ADVICE = {
 def options(request: GpuRequest | None, devices: Sequence[str] = (), runtime: str = "") -> dict[str, Any]:
     """Return the GPU part of a container's host config; without devices, all GPUs are requested.
 
-    A runtime that the user names comes before NVIDIA's.
+    A runtime that the user names takes precedence over NVIDIA's.
     """
     named = {"runtime": runtime} if runtime else {}
     if request is None:
@@ -58,7 +58,7 @@ def options(request: GpuRequest | None, devices: Sequence[str] = (), runtime: st
 
 
 def find_groups(folder: Path = Path("/dev")) -> list[int]:
-    """Return the groups that may open the driver's device files, where not everybody may."""
+    """Return the groups that may open the driver's device files if not all users may."""
     groups = set()
     for path in folder.glob("nvidia*"):
         with suppress(OSError):
@@ -80,13 +80,13 @@ def _request(request: GpuRequest, devices: Sequence[str]) -> dict[str, Any]:
 def variables(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[str, str]:
     if request is None:
         return {}
-    # The runtime reads these; images that are no NVIDIA images do not set them. What CDI has put in place, an engine
-    # whose usual runtime is NVIDIA's must not put there again.
+    # NVIDIA's runtime reads these variables, and only NVIDIA's images set them. An engine that uses it by
+    # default must not add again what CDI has added.
     visible = "void" if request == "cdi" else ",".join(devices) or "all"
     return {
         "NVIDIA_VISIBLE_DEVICES": visible,
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-        # Images ask for a driver that they do not need. Whether a driver is new enough, the table of versions says.
+        # Images require a driver that they do not need. The table of versions says whether a driver is new enough.
         "NVIDIA_DISABLE_REQUIRE": "1",
     }
 
@@ -97,7 +97,7 @@ def name_devices(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any])
         return tuple(gpu.key for gpu in gpus)
     listed = _cdi_devices(info)
     if listed is None:
-        # Every specification has names by index; those by UUID are younger.
+        # Every CDI specification has names by index; only newer ones also have names by UUID.
         return tuple(f"{KIND}{gpu.index}" for gpu in gpus)
     names = []
     for gpu in gpus:
@@ -146,7 +146,7 @@ def check_gpu_request(
 
 
 def choose_devices(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the GPUs in such a request; raise EngineUnavailable if the engine says that it cannot."""
+    """Return the names of the GPUs in such a request; raise EngineUnavailable if the engine reports no such GPU."""
     if request == "runtime" and "nvidia" not in (info.get("Runtimes") or ()):
         raise EngineUnavailable(
             "--gpu: this Docker engine has no runtime named nvidia. Install the NVIDIA Container Toolkit and run "
@@ -166,7 +166,7 @@ def advise_on_refusal(refusal: str) -> str:
 
 
 def cdi_refusal(info: dict[str, Any]) -> str:
-    """Return why the engine has no NVIDIA device by CDI, as far as it says so, or ''."""
+    """Return why the engine offers no NVIDIA device by CDI, as far as it reports that, or ''."""
     if not info.get("CDISpecDirs"):
         return (
             f"version {info.get('ServerVersion')} has no CDI, or it is switched off. It takes Docker 25 or newer with "
@@ -184,13 +184,13 @@ def cdi_refusal(info: dict[str, Any]) -> str:
 def _find_refusal(client: docker.DockerClient, request: GpuRequest, devices: Sequence[str]) -> str:
     """Return the engine's refusal of a GPU request, or ''.
 
-    The request uses an empty image: an engine that can do it then only misses the program, while any other refuses
-    the GPU first.
+    The request uses an empty image: an engine that can provide GPUs then reports only that the program is missing,
+    whereas any other engine refuses the GPU first.
     """
     empty = io.BytesIO()
     with tarfile.open(fileobj=empty, mode="w"):
         pass
-    # Without a name: two runs that ask at the same time have an image each.
+    # The image has no name, so that two runs that ask at the same time have an image each.
     imported = client.api.import_image_from_data(empty.getvalue())
     image_id = json.loads(imported.splitlines()[-1])["status"]
     container_id = ""
@@ -233,7 +233,7 @@ def jit_folder(image: str, gpus: Sequence[Gpu]) -> Path:
     """
     key = "-".join(sorted({f"sm{(gpu.capability or 'any').replace('.', '')}" for gpu in gpus})) or "any"
     folder = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
-    with files.writing(folder, "TFCOMPARE_CACHE names another place", EnvironmentFailed):
+    with files.writing(folder, "set TFCOMPARE_CACHE to another folder", EnvironmentFailed):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -1,6 +1,6 @@
-"""An image of the user's own that holds TensorFlow: used as it is, with the one package that it may lack mounted.
+"""A user's own image that contains TensorFlow: it is used as it is, with the one package that it may lack mounted.
 
-What is inside is looked at once: it takes a while, and an image never changes.
+An image is inspected only once, because that takes a while and an image never changes.
 """
 
 from contextlib import suppress
@@ -23,7 +23,7 @@ from orchestrator.machine.supported import find_architecture
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
-# It reads and writes the results of a worker.
+# The worker reads and writes results with this package.
 NEEDED = "pyarrow"
 MOST_BYTES = 2**24
 
@@ -73,7 +73,7 @@ def _look_once(
     inside = look_inside(client, identity, version, own=True, runtime=runtime)
     if isinstance(inside, str):
         raise EnvironmentFailed(f"{reference}: nothing could be learned from inside: {inside}", target=version)
-    # Without a cache it is looked at again.
+    # If this cannot be written, the image is inspected again the next time.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, inside.model_dump_json().encode())
@@ -81,7 +81,7 @@ def _look_once(
 
 
 def find_base(facts: EnvironmentFacts, options: EngineOptions) -> str:
-    """Return the base image with the Python of an image of the user's own, or with the newest one known."""
+    """Return the base image with the Python of a user's own image, or with the newest known Python."""
     known = catalog.builtin_catalogue().python
     python = catalog.minor(facts.python)
     number = python if python in known else max(known, key=Number)
@@ -89,7 +89,7 @@ def find_base(facts: EnvironmentFacts, options: EngineOptions) -> str:
 
 
 def find_library(facts: EnvironmentFacts, options: EngineOptions, uv: Uv) -> Path | None:
-    """Return a folder with what the worker needs and the image lacks, made if it is not there yet."""
+    """Return a folder with the package that the worker needs, or None if the image has it; make it if necessary."""
     if NEEDED in facts.packages:
         return None
     reference, known = facts.details["image"], catalog.builtin_catalogue().python

@@ -1,6 +1,6 @@
-"""Tries a container on an engine that maps users or is not Docker's, and finds what there is not as workers need it.
+"""A trial of a container on an engine that maps users or is not Docker's, to find out whether workers can run there.
 
-The container is confined as a worker's is. It holds nothing but the programs of this machine, to read.
+The container is confined like a worker's. It contains only the programs of this machine, which it cannot change.
 """
 
 import io
@@ -27,11 +27,11 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 PODMAN = "Podman"
 INSIDE = f"{container.ROOT}/probe"
 PRIVATE = "only its owner can read this"
-# What a shell needs; links in the image where they are links here.
+# A shell needs these folders; those that are links on this machine are also links in the image.
 PROGRAMS = ("usr", "bin", "lib", "lib64", "nix")
 SCRIPT = (
     f"cat {INSIDE}/in/secret && cat /proc/self/status >{INSIDE}/out/status && cat /proc/net/dev >{INSIDE}/out/network; "
-    # One of them is there, depending on the version of cgroups.
+    # Only one of these files exists, depending on the version of cgroups.
     "code=$?; { cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes "
     f">{INSIDE}/out/memory; }} 2>/dev/null; exit $code"
 )
@@ -41,7 +41,7 @@ MOST_BYTES = 2**16
 
 
 def find_user_mode(client: docker.DockerClient, info: Mapping[str, Any]) -> str:
-    """Choose how containers of this engine map users, and return its name.
+    """Choose how containers of this engine map users, and return the name of the engine.
 
     Raises EngineUnavailable if no worker could do its work there.
     """
@@ -63,20 +63,20 @@ def find_user_mode(client: docker.DockerClient, info: Mapping[str, Any]) -> str:
 
 
 def _describe(client: docker.DockerClient, info: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return what an engine is, and how its containers may map users; nothing is tried on a usual one."""
+    """Return the kind of an engine, and the ways to map users that are to be tried; both are empty for a usual one."""
     listed = security.read_option_names(info)
     if any(PODMAN in str(part.get("Name")) for part in client.version().get("Components") or ()):
         return PODMAN, ("", "keep-id")
     if "rootless" in listed:
         return "a rootless Docker engine", ("",)
     if "userns" in listed:
-        # The user of a worker is never root, so it is safe without a map, as on an engine that has none.
+        # A worker never runs as root, so it is as safe without a map of users as on an engine that has none.
         return "a Docker engine that maps users (userns-remap)", ("", "host")
     return "", ()
 
 
 def find_fault(client: docker.DockerClient, info: Mapping[str, Any], mode: str = "") -> str:
-    """Return what in a container is not as workers need it, or ''."""
+    """Return what is wrong with the containers of an engine, or '' if workers can run in them."""
     for name, what in (("MemoryLimit", "memory"), ("PidsLimit", "number of processes")):
         if info.get(name) is False:
             return f"the engine does not limit the {what} of a container"
@@ -130,10 +130,10 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
     mounted = host_paths.mounts(client)
     user = security.find_user()
     programs = [Path("/", name) for name in PROGRAMS if Path("/", name).is_dir() and not Path("/", name).is_symlink()]
-    # A tfcompare in a container asks for the folders of the machine outside, which has programs, too.
+    # If tfcompare runs in a container, these are folders of the machine outside, which also has programs.
     mounts = [Mount(str(path), str(path), type="bind", read_only=True) for path in programs]
     for name, read_only in (("in", True), ("out", False)):
-        # What is only read might be copied for root, so that everybody can read it.
+        # A read-only source might be copied for root so that all users can read it, which would defeat the trial.
         seen = host_paths.source(folder / name, mounted, read_only=False)
         mounts.append(Mount(f"{INSIDE}/{name}", str(seen), type="bind", read_only=read_only))
     log = LogConfig(type="json-file", config={"max-size": "64k"})
@@ -161,7 +161,7 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
 
 
 def _judge(folder: Path, uid: int) -> str:
-    """Return what a container that could read and write had, and must not have."""
+    """Return what is wrong with a container that could read and write, or ''."""
 
     def read(name: str) -> str:
         return files.read(folder, folder / "out" / name, MOST_BYTES).decode(errors="replace")

@@ -4,9 +4,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-# The user of root's workers; it owns no files. Root in a container could leave files that make others root outside.
+# Root's workers run as this user, who owns no files. If they ran as root, they could leave files that make other users
+# root outside.
 UNPRIVILEGED = 65532
-# How the containers of engines map users, where it is not in the engine's own way.
+# The keys are engines, and the values say how their containers map users if not in the engine's own way.
 _modes: dict[tuple[str, str], str] = {}
 
 
@@ -26,13 +27,13 @@ def find_mode(info: Mapping[str, Any]) -> str:
 
 
 def _identify(info: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what distinguishes an engine: Podman has another ID in each answer."""
+    """Return what identifies an engine; its ID does not, because Podman has another one in each answer."""
     return str(info.get("Name")), str(info.get("DockerRootDir"))
 
 
 def find_options(info: Mapping[str, Any]) -> list[str]:
     """Return a container's security options."""
-    # SELinux lets no container read folders that are not labelled for it, and the user's labels stay as they are.
+    # SELinux lets containers read only folders that are labelled for them, and tfcompare does not change users' labels.
     return ["no-new-privileges", *(["label=disable"] if "selinux" in read_option_names(info) else [])]
 
 

@@ -1,7 +1,7 @@
-"""uv in a hardened container: what a stranger's workload requires is looked at and unpacked there.
+"""uv in a hardened container, where it resolves and unpacks what a stranger's workload requires.
 
-The container has the network of this machine, as builds have it, because the index may be reachable from there alone.
-Of the caller it gets what the index needs, copied into the one folder that it sees, and the wheelhouse to read.
+Like a build, the container has the network of this machine, because the index may be reachable only from there. It gets
+only what the index needs, copied into the one folder that it sees, and the wheelhouse, which it cannot write.
 """
 
 import netrc
@@ -28,14 +28,14 @@ from orchestrator.options import EngineOptions
 RUN = "requirements"
 WORK, WHEELHOUSE = f"{container.ROOT}/work", f"{container.ROOT}/wheelhouse"
 CERTIFICATES, LOGINS = "ca.pem", "netrc"
-# Kept of what uv prints: a lock has hundreds of kilobytes.
+# The engine keeps this much of what uv prints; a lock has hundreds of kilobytes.
 MOST_OUTPUT = "16m"
 
 
 @dataclass(frozen=True)
 class UvInContainer:
     find_client: Callable[[], docker.DockerClient]
-    # Has a Python; nothing of a stranger's may be in it.
+    # The image has a Python, and must not contain anything from a stranger.
     image: str
     options: EngineOptions
 
@@ -105,7 +105,7 @@ class UvInContainer:
         variables = {
             name: value
             for name, value in pass_variables().items()
-            # The others name places of the caller.
+            # Other variables name paths of this machine, which the container does not see.
             if name.upper().endswith("_PROXY")
             or (name.startswith("UV_") and not name.endswith("_DIR") and not value.startswith(("/", ".", "~", "file:")))
         }

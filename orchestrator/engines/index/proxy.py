@@ -49,7 +49,7 @@ class Index:
     def __init__(self, index_url: str | None, wheelhouse: Path | None, ca_bundle: Path | None) -> None:
         self._upstream = Upstream(index_url, ca_bundle) if index_url else None
         self._wheelhouse = Wheelhouse(wheelhouse) if wheelhouse else None
-        # Where it is the one place that packages come from.
+        # This is set only if all packages come from the wheelhouse.
         self.wheelhouse = None if index_url else wheelhouse
         self._logs: dict[str, BuildLog] = {}
         self._files: dict[str, Link | Path] = {}

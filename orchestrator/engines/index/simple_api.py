@@ -7,7 +7,7 @@ from html import escape
 from html.parser import HTMLParser
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
-# What tells pip which files suit it; all else (signatures, metadata next to the file) would be one more thing to serve.
+# These tell pip which files suit it. Others point to signatures and metadata, which would also have to be served.
 KEPT = ("data-requires-python", "data-yanked")
 
 

@@ -36,7 +36,7 @@ class Upstream:
         except ValueError:
             fine = False
         if not fine:
-            # Without any part of it, which may contain a password.
+            # The message contains no part of the address, because that may contain a password.
             raise UsageError("--index-url: it is an address like https://HOST/simple, with or without USER:PASSWORD@")
         if ca_bundle and not ca_bundle.is_file():
             raise UsageError(f"--ca-bundle {ca_bundle}: there is no such file")
@@ -61,7 +61,7 @@ class Upstream:
 
     def _read_page(self, response: requests.Response) -> str:
         data = bytearray()
-        # Unpacked, as it comes: a page of a few bytes may unpack to any size.
+        # The size is checked while the page is unpacked, because a few bytes may unpack to any size.
         for chunk in response.iter_content(CHUNK_BYTES):
             data += chunk
             if len(data) > MOST_PAGE_BYTES:
@@ -82,7 +82,7 @@ class Upstream:
         return response
 
     def _get(self, url: str, headers: Mapping[str, str]) -> requests.Response:
-        # Its login is for itself only: files may lie on another host.
+        # The login is sent only to the index itself, because files may be on another host.
         auth = self._auth if urlsplit(url)[:2] == urlsplit(self._root)[:2] else None
         try:
             return self._session.get(

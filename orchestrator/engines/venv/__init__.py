@@ -1,1 +1,1 @@
-"""Versions as cached virtual environments, workers as processes."""
+"""The engine that keeps versions as virtual environments and runs workers as processes."""

@@ -1,6 +1,6 @@
 """Versions in virtual environments of this machine, for use without a Docker engine.
 
-A GPU takes a version whose CUDA comes as packages.
+Only versions whose CUDA comes as packages can use a GPU.
 
 An environment is kept in the user's cache, named after its lock, its installer and its Python. A file lock keeps two
 runs from building the same environment, and any process from removing one in use. A marker that is written last
@@ -35,7 +35,7 @@ from orchestrator.engines.cuda_libraries import add_driver, code_variables, find
 from orchestrator.engines.docker.limits import share_processes
 from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.folder_lock import FolderLock, wait
-from orchestrator.engines.layers import UvHere, describe_layers
+from orchestrator.engines.layers import LocalUv, describe_layers
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.venv.interpreters import Interpreter
@@ -47,14 +47,14 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.counts import name_some
 
-# What would make pip ask another server than our own index, or that one in another way.
+# These would make pip ask another server than our own index, or ask our index in another way.
 OVERRULED = ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_PROXY", "ALL_PROXY", "all_proxy")
 MARKER = "tfcompare.json"
-# The folder of an environment that holds the code that a driver has compiled for it.
+# This folder of an environment holds the code that a driver has compiled for it.
 GPU_CODE = "gpu-code"
-# A pin with a marker, which may leave it out here.
+# A pin with a marker may be left out on this machine.
 CONDITIONAL = re.compile(r"^([\w.-]+)[^#\n]*;", re.MULTILINE)
-# What cannot be in a virtual environment, and what to do about it.
+# These say why a version cannot be in a virtual environment, and what to do about it.
 NO_IMAGES = ("an image runs on the docker engine only", "take --engine docker")
 NO_LIBRARIES = ("its CUDA comes with an image, and not as packages", "take --engine docker, or 2.5 and newer")
 
@@ -68,19 +68,18 @@ class VenvEnvironment:
     path: Path
     facts: EnvironmentFacts
     options: EngineOptions
-    # The home of its workers, empty when the run begins.
+    # This is the home of its workers, which is empty when the run begins.
     home: Path
-    # Keeps the environment from being removed until the engine is closed, or this object is dropped.
+    # This keeps the environment from being removed until the engine is closed or this object is dropped.
     lock: FolderLock | None = field(default=None, repr=False, compare=False)
-    # The number that TensorFlow has to state.
     tensorflow: str = ""
 
     @property
-    def uv(self) -> UvHere:
-        return UvHere(self.options)
+    def uv(self) -> LocalUv:
+        return LocalUv(self.options)
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
-        # A user's keras.json, or what another run has left, must not steer one version and not another.
+        # A user's keras.json, or files that another run has left, must not affect some versions and not others.
         asked = {**dict(self.options.variables), **self.facts.variables}
         variables = {**(self._add_gpu(asked) if self.options.gpu else asked), **describe_layers(paths.layers)}
         own = {"HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
@@ -96,17 +95,17 @@ class VenvEnvironment:
         return Started(channel, (str(BUILTIN), *users), str(stream.resolve()), self.tensorflow, remedy)
 
     def _add_gpu(self, asked: Mapping[str, str]) -> dict[str, str]:
-        """Add which GPUs a worker has, where CUDA's libraries are, and where compiled code is kept."""
+        """Return these variables with those for a worker's GPUs, for CUDA's libraries and for compiled code."""
         keys = _join_keys(self.options)
         code = self.path / GPU_CODE
         with suppress(OSError):
             code.mkdir(exist_ok=True)
         return {
             **add_driver({**asked, **find_variables(self.facts, str(self.path), asked)}),
-            # Indices are then those of nvidia-smi.
+            # This makes the indices the same as those of nvidia-smi.
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             **({"CUDA_VISIBLE_DEVICES": keys} if keys else {}),
-            # In the home if the environment cannot be written.
+            # The code is kept in the home if the environment cannot be written.
             **code_variables(str(code if os.access(code, os.W_OK) else self.home / GPU_CODE)),
         }
 
@@ -128,7 +127,7 @@ class VenvEnvironment:
 class VenvEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
-        # It takes a while to import, and a report imports this module, too.
+        # This import is slow, and reports import this module without needing an index.
         from orchestrator.engines.index.proxy import Index
 
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
@@ -149,7 +148,7 @@ class VenvEngine:
         return f"virtual environments, kept in {environments_folder()}"
 
     def sweep(self) -> list[str]:
-        # Workers end with their host, and folders are removed for every engine.
+        # Workers end with their host, and `remains.sweep` removes folders for every engine.
         return []
 
     def outlook(self, version: Version) -> Outlook:
@@ -195,7 +194,7 @@ class VenvEngine:
             },
             packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
             variables=version.variables,
-            # What a driver compiles is no part of a version.
+            # The code that a driver compiles is not part of a version.
             size_bytes=files.tree_size(path, leave_out=path / GPU_CODE),
         )
         # Versions are prepared by several threads. Their homes share one folder with one lock, which the engine removes
@@ -215,7 +214,7 @@ class VenvEngine:
                 lock.release()
                 raise
         except OSError as error:
-            # What is ready needs no lock: a shared cache may be read-only, and then this user cannot remove it either.
+            # A ready environment in a read-only shared cache needs no lock, because this user cannot remove it either.
             if not (path / MARKER).exists():
                 raise _unwritable(version.name, path.parent, error) from error
             return None
@@ -243,7 +242,7 @@ class VenvEngine:
         try:
             shutil.rmtree(path, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            # The pip that comes with the Python only installs the locked one: unpacked, it does so two seconds sooner.
+            # The pip that comes with the Python only installs the locked one; unpacking it saves two seconds.
             own = ["--without-pip"] if interpreter.pip else []
             self._run(version, [str(interpreter.path), "-I", "-m", "venv", *own, str(path)], asking, log)
             if interpreter.pip:
@@ -251,8 +250,8 @@ class VenvEngine:
                 shutil.unpack_archive(interpreter.pip, packages, "zip")
             only_wheels = catalog.forbid_builds(flavour.pip_lock)
             self._run(version, [*pip, only_wheels, "-r", str(flavour.pip_lock)], asking, log)
-            # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
-            # built with the locked setuptools and not with one fetched unlocked.
+            # Locks are complete, so nothing is left to resolve. Builds are not isolated, so that the few source
+            # packages are built with the locked setuptools and not with one fetched unlocked.
             lock = flavour.lock
             if flavour.wheel:
                 lock = path / lock.name
@@ -267,7 +266,7 @@ class VenvEngine:
 
     def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
         passed = {name: value for name, value in pass_variables().items() if not (asking and name in OVERRULED)}
-        # Many a file of settings has `user = true`, which pip refuses in a virtual environment.
+        # Many users' pip settings have `user = true`, which pip refuses in a virtual environment.
         if (code := log.run(argv, {**passed, **asking, "PIP_USER": "0"})) == 0:
             return
         head = "its environment could not be installed"
@@ -319,7 +318,7 @@ def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLo
     def share() -> bool:
         if lock.refusal and not ready.exists():
             raise lock.refusal
-        # It may become ready just before the lock is taken.
+        # Another process may finish the environment just before the lock is taken.
         if not ready.exists() and lock.exclude() and not ready.exists():
             build()
         return lock.share() and ready.exists()
@@ -332,7 +331,7 @@ def _join_keys(options: EngineOptions) -> str:
 
 
 def _flavours(version: Version, device: FlavourName) -> tuple[Flavour, ...]:
-    """Return the flavours that need no image but that of their Python."""
+    """Return the flavours that need no image except that of their Python."""
     return tuple(flavour for flavour in version.on(device) if flavour.is_plain)
 
 
@@ -360,10 +359,9 @@ def environment_path(flavour: Flavour, interpreter: Interpreter) -> Path:
 
 
 def identify(path: Path, interpreter: Interpreter) -> str:
-    """Return what distinguishes an environment from others: its folder and, if that changed, its Python's build.
+    """Return what identifies an environment: its folder and, if changed since its install, its Python's build.
 
-    The build is included if it is no longer the one of the install. An environment links to that Python, so a new build
-    needs no new install.
+    An environment links to its Python, so a new build of that needs no new install.
     """
     try:
         marker = json.loads((path / MARKER).read_text())

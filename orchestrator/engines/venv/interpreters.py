@@ -1,4 +1,4 @@
-"""Finds Python interpreters: on PATH, under pyenv, managed by uv, and installed by tfcompare."""
+"""Find Python interpreters: on PATH, under pyenv, managed by uv, and installed by tfcompare."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator.catalog import user_data
 
-# `venv` is there and does nothing useful on a Debian without python3-venv: ensurepip is what it lacks.
+# Debian without python3-venv has `venv`, which does nothing useful there because ensurepip is missing.
 PROBE = (
     "import glob, os, sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3]); "
     "print(sys.base_prefix); print(' '.join(sys.version.split())); "
@@ -22,9 +22,9 @@ class Interpreter:
     path: Path
     version: str
     prefix: str
-    # Its whole version, with the date and the compiler of its build.
+    # This is the full version, with the date and the compiler of the build.
     build: str = ""
-    # The wheel of the pip that comes with it; a Debian keeps its own elsewhere.
+    # This is the wheel of the pip that comes with it; Debian keeps that elsewhere.
     pip: Path | None = None
 
 
@@ -58,7 +58,7 @@ def describe_broken(numbers: tuple[str, ...]) -> str:
 
 
 def forget_interpreters() -> None:
-    """Search again next time, because something was installed."""
+    """Forget what was found, because a Python was installed."""
     find_interpreter.cache_clear()
     probe.cache_clear()
 
@@ -102,7 +102,7 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError:
-        # A user without a home has nothing there, and what lies in the working directory is not searched instead.
+        # A user without a home has nothing there, and the working directory must not be searched instead.
         return Path(os.devnull)
 
 
@@ -123,7 +123,7 @@ def probe(path: Path) -> Interpreter | Unusable:
         return Unusable(path, str(error))
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["it fails without a word"]
-        # Python names its error last, pyenv's shims say first what is the matter.
+        # Python prints its error last, and pyenv's shims explain the problem first.
         return Unusable(path, next((line for line in reversed(lines) if "Error" in line), lines[0]).strip())
     version, prefix, build, pip = done.stdout.split("\n")[:4]
     return Interpreter(path, version, prefix, build, Path(pip) if pip else None)

@@ -1,4 +1,4 @@
-"""Installs Pythons that this machine lacks: uv downloads them into a folder in tfcompare's cache."""
+"""Install Pythons that this machine lacks: uv downloads them into a folder in tfcompare's cache."""
 
 import os
 import re
@@ -13,16 +13,16 @@ from orchestrator.options import EngineOptions
 
 # The archives for Linux on x86-64 have 21 MB (3.8), 28 MB (3.7) and 31 MB (3.11).
 SIZE_MB = 30
-# uv lists no build of Python 3.7 any more; this list names the last one, which is still published.
+# uv no longer lists a build of Python 3.7; this list names the last one, which is still published.
 OWN_LIST = Path(__file__).with_name("pythons.json")
 OWN_LISTED = ("3.7",)
 FLAG, VARIABLE = "--no-python-downloads", "UV_PYTHON_DOWNLOADS"
 FORBIDDING = ("never", "manual", "false")
 LIST_VARIABLE = "UV_PYTHON_DOWNLOADS_JSON_URL"
-# Where uv downloads Pythons from.
+# These variables say where uv downloads Pythons from.
 MIRRORS = (LIST_VARIABLE, "UV_PYTHON_INSTALL_MIRROR", "UV_ASTRAL_MIRROR_URL")
 CAUSE = re.compile(r"(?:cause|Caused by): (?P<text>.+)", re.IGNORECASE)
-# Of no use in a short reason; the log has them.
+# A short reason does not need these details, which are in the log.
 DETAILS = re.compile(r" for url \(.*\)|: https?://\S*| \(os error \d+\)|failed to lookup address information: ")
 
 

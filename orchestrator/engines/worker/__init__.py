@@ -1,1 +1,1 @@
-"""How the host speaks with a worker, wherever that runs."""
+"""The communication between the host and a worker, wherever that runs."""

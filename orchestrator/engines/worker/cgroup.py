@@ -1,9 +1,8 @@
 """Cgroups around a worker: nothing that the worker starts can leave them, and all of it ends with them.
 
-There are two kinds. In a hierarchy of version 2 one is made where this user may make it and where cgroups share no CPUs
-out: a worker would otherwise compete with the rest of the machine for them in another way than without a cgroup. In a
-hierarchy of version 1 that counts processes one is made where this user may. Each limits the worker's processes if the
-kernel counts them there.
+One is made in each hierarchy where this user may make it: in version 2, and in the hierarchy of version 1 that counts
+processes. A cgroup with its own share of the CPUs is not used, because it would change how a worker competes with the
+rest of the machine for them. Each cgroup limits the worker's processes if the kernel counts them there.
 """
 
 import os
@@ -14,17 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.engines.scratch import PREFIX, find_named, lock_folder
+from orchestrator.engines.scratch import PREFIX, find_owned_folders, lock_folder
 
 ROOT = Path("/")
 END_S, POLL_S = 5.0, 0.005
-# The file with the limit of processes and threads.
 LIMIT = "pids.max"
 
 
 @dataclass
 class _Group:
-    """One folder, and the lock by which the next run knows whose it is."""
+    """A cgroup's folder, and the lock that shows later runs that it is in use."""
 
     folder: Path
     lock: int
@@ -37,7 +35,7 @@ class Cgroup:
 
     @classmethod
     def around(cls, pid: int, tasks: int, root: Path = ROOT) -> "Cgroup | None":
-        """Put a process into new cgroups, which allow this many processes and threads; return None if none can be."""
+        """Put a process into new cgroups, which allow this many tasks; return None if none can be made."""
         made = cls([group for parent in find_parents(root) if (group := _enter(parent, pid))])
         for group in made._groups:
             made.limits_tasks |= _limit(group.folder, tasks)
@@ -56,7 +54,7 @@ class Cgroup:
         while (left := [group.folder for group in groups if group.folder.exists()]) and time.monotonic() < until:
             for folder in left:
                 pids |= _kill(folder)
-                # Those that a worker has made inside come first.
+                # Cgroups that the worker made inside have to be removed first.
                 for inner, _, _ in os.walk(folder, topdown=False):
                     with suppress(OSError):
                         os.rmdir(inner)
@@ -88,7 +86,7 @@ def _enter(parent: Path, pid: int) -> _Group | None:
 
 
 def _shares_cpus(folder: Path) -> bool:
-    """Return whether a cgroup has its own share of the CPUs; of version 1, only a hierarchy without any is used."""
+    """Return whether a cgroup has its own share of the CPUs; those of version 1 that are used have none."""
     with suppress(FileNotFoundError):
         return "cpu" in (folder / "cgroup.controllers").read_text().split()
     return False
@@ -104,14 +102,14 @@ def _limit(folder: Path, tasks: int) -> bool:
 
 
 def _kill(folder: Path) -> set[int]:
-    # So that none can start another. The kernel counts those below as well.
+    # A limit of 0 keeps processes, also those in cgroups inside, from starting others.
     _limit(folder, 0)
     pids: set[int] = set()
     for inner in folder.rglob("cgroup.procs"):
         with suppress(OSError):
             pids |= set(map(int, inner.read_text().split()))
     with suppress(OSError):
-        # All at once. Kernels before 5.14 lack it, and version 1 has none.
+        # This ends all at once; kernels before 5.14 and version 1 lack it.
         if (folder / "cgroup.kill").exists():
             (folder / "cgroup.kill").write_text("1")
     for pid in pids:
@@ -134,7 +132,7 @@ def find_parents(root: Path = ROOT) -> list[Path]:
             if controllers is None or controllers in seen:
                 continue
             seen.add(controllers)
-            # The hierarchy may be mounted from this cgroup on, as in a container.
+            # The mount may begin at this cgroup and not at the top, as in a container.
             inside = os.path.relpath(own[controllers], words[3])
             if not inside.startswith(".."):
                 parents.append(root / words[4].lstrip("/") / inside)
@@ -143,7 +141,7 @@ def find_parents(root: Path = ROOT) -> list[Path]:
 
 
 def _is_counting(controllers: str, kind: str, options: str) -> bool:
-    """Return whether this is version 2, or the hierarchy of version 1 that counts processes and shares out no CPUs."""
+    """Return whether this is version 2, or the hierarchy of version 1 that counts processes, without CPU shares."""
     if kind == "cgroup2":
         return controllers == ""
     names = set(controllers.split(","))
@@ -151,11 +149,11 @@ def _is_counting(controllers: str, kind: str, options: str) -> bool:
 
 
 def reap_cgroups(root: Path = ROOT) -> int:
-    """End what is in the cgroups of runs whose process has ended, remove them, and return how many processes it was."""
+    """End the processes in cgroups that ended runs left, remove the cgroups, and return the number of processes."""
     groups = [
         _Group(folder, lock)
         for parent in find_parents(root)
-        for folder in find_named(parent)
+        for folder in find_owned_folders(parent)
         if (lock := lock_folder(folder)) is not None
     ]
     return Cgroup(groups).end()

@@ -18,14 +18,14 @@ from orchestrator.engines import WORKER_TASKS
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.worker.cgroup import Cgroup
 from orchestrator.engines.worker.limits import WorkerFiles
-from orchestrator.engines.worker.marked import end_marked
+from orchestrator.engines.worker.marked import end_escaped
 
-# How long a worker has for leaving in order, and then for ending what its workloads have started.
-LEAVE_S, END_S = 2.0, 8.0
-# How often a worker's files are looked at while an answer is awaited.
+# A worker has this long to leave in order, and then to end what its workloads have started.
+EXIT_S, END_S = 2.0, 8.0
+# A worker's files are checked this often while an answer is awaited.
 LOOK_S = 1.0
-# A worker gives one answer at a time; more than this many in advance, and it is no worker of ours.
-MOST_WAITING = 16
+# A worker gives one answer at a time, so a program that sends more than this many in advance is no worker.
+LONGEST_QUEUE = 16
 
 
 class ChannelClosed(Exception):
@@ -38,7 +38,7 @@ class ChannelTimeout(Exception):
 
 class Channel(Protocol):
     def send(self, line: str, longest: int = contract.LONGEST_LINE) -> None:
-        """Send a line, to which an answer of at most `longest` bytes will be read.
+        """Send a line, and accept an answer of at most `longest` bytes to it.
 
         Raises ChannelClosed if the worker is gone.
         """
@@ -56,13 +56,13 @@ class Channel(Protocol):
 class Lines:
     """Lines that one thread cuts from chunks while another waits for them.
 
-    In the queue, None is the end, and an error is the end of a worker that sends more than it may.
+    The queue ends with None, or with an error if the worker sends more than it may.
     """
 
     def __init__(self) -> None:
         self.longest = contract.LONGEST_LINE
         self._queue: queue.Queue[str | contract.ContractError | None] = queue.Queue()
-        # The parts of the line that has not ended: joined once, for a profile is a line of megabytes.
+        # The parts of an unfinished line are joined only once, because a profile is a line of megabytes.
         self._rest: list[bytes] = []
         self._rest_bytes = 0
 
@@ -73,8 +73,8 @@ class Lines:
             self._add(end)
             self._queue.put(b"".join(self._rest).decode("utf-8", "replace"))
             self._rest, self._rest_bytes = [], 0
-            if self._queue.qsize() > MOST_WAITING:
-                self._refuse(f"more than {MOST_WAITING} lines that nothing asked for")
+            if self._queue.qsize() > LONGEST_QUEUE:
+                self._refuse(f"more than {LONGEST_QUEUE} lines that nothing asked for")
         self._add(rest)
 
     def _add(self, part: bytes) -> None:
@@ -93,7 +93,7 @@ class Lines:
         self._queue.put(None)
 
     def take(self, timeout_s: float, look: Callable[[], None] = lambda: None) -> str | None:
-        """Return the next line, or None after the last one, and `look` once in a while until it comes."""
+        """Return the next line, or None after the last one; call `look` regularly until it comes."""
         until = time.monotonic() + timeout_s
         while True:
             left = until - time.monotonic()
@@ -125,15 +125,15 @@ class ProcessChannel:
         tasks: int = WORKER_TASKS,
     ) -> None:
         self._files = WorkerFiles(log, results)
-        # Forked replicates leave without their clean-up, and AutoGraph a file for each function that it has read.
+        # Forked replicates end without cleaning up, and AutoGraph leaves a file for each function that it has read.
         self._scratch = Scratch()
         try:
             self._process = _start(argv, {**env, "TMPDIR": str(self._scratch.path)}, log)
         except OSError:
             self._scratch.cleanup()
             raise
-        # From outside and at once: a hook inside the child is unsafe with threads, and a worker only forks and imports
-        # TensorFlow when the first line comes.
+        # The limits are set from outside, because a hook inside the child is unsafe with threads. That is early enough,
+        # because a worker forks and imports TensorFlow only when the first line comes.
         self._cgroup = Cgroup.around(self._process.pid, tasks)
         if not (self._cgroup and self._cgroup.limits_tasks):
             _limit_tasks(self._process.pid, tasks)
@@ -142,7 +142,7 @@ class ProcessChannel:
         if memory_mb is not None:
             limit = memory_mb * 2**20
             resource.prlimit(self._process.pid, resource.RLIMIT_DATA, (limit, limit))
-        # It may have ended already, or be limited more strictly.
+        # The process may have ended already, or may be limited more strictly.
         with suppress(OSError, ValueError):
             resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (contract.LARGEST_FILE, contract.LARGEST_FILE))
         self._lines = Lines()
@@ -191,26 +191,26 @@ class ProcessChannel:
     def close(self) -> None:
         with suppress(OSError):
             self._stdin.close()
-        if not has_ended(self._process, LEAVE_S):
-            # Its first process also ends what has left the group, so it is asked before the group is killed.
+        if not has_ended(self._process, EXIT_S):
+            # The worker's first process also ends what has left the group, so it is asked before the group is killed.
             self._process.terminate()
             has_ended(self._process, END_S)
         kill_group(self._process.pid)
         if self._cgroup:
             self._cgroup.end()
         if self._process.wait() != 0:
-            # Its first process did not leave in order, so it may not have ended what left the group.
-            end_marked(self._scratch.path)
-        # It closes the pipe itself. A daemon that a workload left behind may hold the other end for ever.
-        self._reader.join(LEAVE_S)
+            # The first process did not end in order, so it may not have ended what left the group.
+            end_escaped(self._scratch.path)
+        # The reader closes the pipe itself. A daemon that a workload left behind may hold the other end forever.
+        self._reader.join(EXIT_S)
         self._scratch.cleanup()
         self._files.settle_log()
 
 
 def _limit_tasks(pid: int, tasks: int, root: Path = Path("/")) -> None:
-    """Let a process and those that it starts not start another once this user has this many tasks more than now.
+    """Limit this user's tasks, for a process and what it starts, to this many more than run on the machine now.
 
-    The kernel counts those of the user, whatever started them, and limits no process of root.
+    The kernel counts all tasks of the user, whatever started them, and does not limit root's processes.
     """
     if os.getuid() == 0:
         return
@@ -229,7 +229,7 @@ def _start(argv: list[str], env: dict[str, str], log: Path) -> "subprocess.Popen
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            # A Ctrl-C is for the host alone: it ends its workers itself, after saving what they hold.
+            # Only the host gets a Ctrl-C: it ends its workers itself, after saving what they hold.
             start_new_session=True,
         )
 

@@ -15,8 +15,8 @@ from orchestrator.engines.worker.events import (
     DiedEvent,
     ErrorEvent,
     FailedEvent,
+    InvalidEvent,
     MeasuredEvent,
-    OddEvent,
     OpenedEvent,
     ProbedEvent,
     ProfiledEvent,
@@ -25,7 +25,7 @@ from orchestrator.engines.worker.events import (
 )
 from orchestrator.model import Case, Target
 
-# What cuInit returns, by NVIDIA's numbers, and what to do about it.
+# The keys are the codes that cuInit returns; the values explain them and say what to do.
 CODES = {
     2: "the GPU has no memory left for another process: look with `nvidia-smi`",
     3: "the driver was not started in the process: this is how it answers a process that was forked after its start",
@@ -45,9 +45,9 @@ CODES = {
 
 @dataclass(frozen=True)
 class DriverAnswer:
-    """What the driver answered: `library` says why libcuda.so.1 was not loaded, and `code` what cuInit returned.
+    """The driver's answer: `library` says why libcuda.so.1 was not loaded, and `code` is what cuInit returned.
 
-    `version` is that of the newest CUDA that the driver can run, as 12040 for 12.4. `absent` lists the libraries that
+    `version` is the newest CUDA that the driver can run, such as 12040 for 12.4. `absent` lists the libraries that
     TensorFlow did not find.
     """
 
@@ -67,7 +67,7 @@ class DriverAnswer:
         return ""
 
 
-# The worker keeps an order's own deadline; the host waits this much longer before it ends the worker itself.
+# The worker enforces the deadline of an order; the host waits this much longer before it ends the worker.
 GRACE_S = 10.0
 
 
@@ -92,7 +92,7 @@ class Opened:
     steps: int
     threads: tuple[int, ...] = ()
     build_ns: int = 0
-    # Type and shape of the first result.
+    # This is the type and shape of the first result.
     output: str = ""
 
 
@@ -110,7 +110,7 @@ class Closed:
 
 
 @dataclass(frozen=True)
-class SeenGpu:
+class VisibleGpu:
     """A GPU as TensorFlow sees it."""
 
     name: str
@@ -121,10 +121,10 @@ class SeenGpu:
 
 
 @dataclass(frozen=True)
-class Sight:
-    """The GPUs that TensorFlow sees; if it sees none, what the driver answers."""
+class VisibleGpus:
+    """The GPUs that TensorFlow sees, and the driver's answer if it sees none."""
 
-    gpus: tuple[SeenGpu, ...]
+    gpus: tuple[VisibleGpu, ...]
     driver: DriverAnswer
 
 
@@ -177,14 +177,14 @@ class WorkerClient:
         ready = self._expect(event, ReadyEvent)
         return Ready(dict(ready.facts), ready.import_ns)
 
-    def gpus(self, timeout_s: float) -> Sight:
+    def gpus(self, timeout_s: float) -> VisibleGpus:
         event = self._ask({"kind": "probe", "timeout_s": timeout_s}, timeout_s + GRACE_S)
         if isinstance(event, DiedEvent):
             raise WorkerDied(f"asking TensorFlow for its GPUs ended the process: {event.reason}")
         probed = self._expect(event, ProbedEvent)
         driver = probed.driver
-        return Sight(
-            tuple(SeenGpu(gpu.name, gpu.capability) for gpu in probed.gpus),
+        return VisibleGpus(
+            tuple(VisibleGpu(gpu.name, gpu.capability) for gpu in probed.gpus),
             DriverAnswer(driver.library, driver.code, driver.driver, tuple(driver.absent)),
         )
 
@@ -218,12 +218,12 @@ class WorkerClient:
         event = self._order(order, timeout_s, MeasuredEvent)
         if isinstance(event, MeasuredEvent):
             return Burst(tuple(event.walls_ns), event.cpu_ns)
-        return _only_died(event)
+        return reject_refusal(event)
 
     def close_replicate(self, replicate: int, timeout_s: float) -> Closed | Died:
         order = {"kind": "close", "replicate": replicate, "timeout_s": timeout_s}
         event = self._order(order, timeout_s, ClosedEvent)
-        return Closed(event.rows) if isinstance(event, ClosedEvent) else _only_died(event)
+        return Closed(event.rows) if isinstance(event, ClosedEvent) else reject_refusal(event)
 
     def profile(
         self, case: Case, *, replicate: int, calls: int, seed: int, timeout_s: float
@@ -263,11 +263,11 @@ class WorkerClient:
         try:
             event = self._request(order, timeout_s + GRACE_S)
             if getattr(event, "replicate", number) != number:
-                raise OddEvent(f"{event.kind}.replicate: another number than the one asked")
-        except OddEvent as odd:
+                raise InvalidEvent(f"{event.kind}.replicate: another number than the one asked")
+        except InvalidEvent as odd:
             if order["kind"] not in ("close", "profile"):
-                # Its rows will not count; the worker may already have ended it.
-                with suppress(OddEvent):
+                # The rows of this replicate will not count, and the worker may already have ended it.
+                with suppress(InvalidEvent):
                     self._request({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)
             return Died("contract", f"its answer to {order['kind']} cannot be true: {odd}")
         if isinstance(event, RefusedEvent):
@@ -279,7 +279,7 @@ class WorkerClient:
     def _ask(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
         try:
             return self._request(command, timeout_s)
-        except OddEvent as odd:
+        except InvalidEvent as odd:
             self.channel.close()
             raise WorkerDied(f"broke the contract: {odd}") from odd
 
@@ -307,6 +307,6 @@ class WorkerClient:
         raise WorkerDied(f"broke the contract: {event.kind} instead of {wanted.kind_name()}{detail}")
 
 
-def _only_died(event: Refused | Died) -> Died:
-    """Return the death of a replicate; an open one has nothing left to refuse, so that is a breach of contract."""
+def reject_refusal(event: Refused | Died) -> Died:
+    """Return the death of a replicate; a refusal after it was opened is a breach of contract."""
     return event if isinstance(event, Died) else Died("contract", f"it refused after it was opened: {event.reason}")

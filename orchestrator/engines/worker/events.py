@@ -10,19 +10,19 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 
 from orchestrator import contract
 
-# Longer is a log, not a reason.
+# A text that is longer than this is a log and not a reason.
 LONGEST_TEXT, LONGEST_LOG, LONGEST_SHAPE = 2_000, 8_000, 200
 MOST_FACTS, MOST_CALLS, MOST_GPUS = 50, 10_000, 64
-# An event is two or three objects deep, a profile five.
+# An event is two or three objects deep, and a profile is five deep.
 DEEPEST = 16
 
 
-class OddEvent(Exception):
+class InvalidEvent(Exception):
     """An event that the contract allows, but that none of our workers would send."""
 
 
 def clean(text: object, most: int = LONGEST_TEXT) -> object:
-    """Return a text that can be written to any file, without half a surrogate pair, which a file name may contain."""
+    """Return a text that can be written to any file: shortened, and without lone surrogates, as in some file names."""
     return text.encode("utf-8", "replace").decode()[:most] if isinstance(text, str) else text
 
 
@@ -67,7 +67,7 @@ class DriverEvent(Event):
 
 class ProbedEvent(Event):
     kind: Literal["probed"]
-    # Empty where there are GPUs.
+    # It is empty if there are GPUs.
     driver: DriverEvent
     gpus: Annotated[list[GpuAnswer], Field(max_length=MOST_GPUS)]
 
@@ -79,11 +79,11 @@ class OpenedEvent(Event):
     first_ns: Amount
     second_ns: Amount
     steps: Annotated[int, Field(ge=1, le=2**31 - 1)]
-    # Per step; 0 where the workload names none.
+    # This is the number per step; it is 0 if the workload names none.
     items: Annotated[int, Field(ge=0, le=2**31 - 1)]
-    # Type and shape of the first result, for people.
+    # This describes the type and shape of the first result to people.
     output: Annotated[str, BeforeValidator(lambda text: clean(text, LONGEST_SHAPE))]
-    # Inter-op and intra-op; none from a TensorFlow that does not state them.
+    # These are the inter-op and intra-op threads; the list is empty if TensorFlow does not report them.
     threads: Annotated[list[Annotated[int, Field(ge=0, le=2**31 - 1)]], Field(max_length=2)]
 
 
@@ -149,13 +149,13 @@ def parse_event(line: str) -> AnyEvent:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         location = ".".join(str(clean(str(part), 40)) for part in first["loc"])
-        raise OddEvent(f"{location}: {first['msg']}") from error
+        raise InvalidEvent(f"{location}: {first['msg']}") from error
 
 
 def tidy(value: Any, depth: int = 0) -> Any:
     """Return a nested value with every text in it cleaned; raise OddEvent if it is nested too deeply."""
     if depth > DEEPEST:
-        raise OddEvent(f"profile: more than {DEEPEST} levels deep")
+        raise InvalidEvent(f"profile: more than {DEEPEST} levels deep")
     if isinstance(value, dict):
         return {clean(key): tidy(inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list):

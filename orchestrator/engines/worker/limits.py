@@ -1,4 +1,4 @@
-"""How much a worker may leave on the disk of this machine: its log, and the folder for its results."""
+"""The limits of what a worker may leave on this machine's disk: its log, and the folder for its results."""
 
 import os
 import stat
@@ -9,9 +9,9 @@ from pathlib import Path
 from orchestrator import contract, files
 from orchestrator.terminal.text import LogCleaner
 
-# A log that has grown larger than the first is cut back to the second, its end.
+# A log that is larger than the first is cut back to its end, which is then as large as the second.
 MOST_LOG_BYTES, KEPT_LOG_BYTES = 10 * 2**20, 5 * 2**20
-# A worker writes one file; more files than this, or folders this deep, are no results.
+# A worker writes one file. More files than this, or deeper folders, cannot be results.
 MOST_ENTRIES, DEEPEST = 500, 8
 EVERY_S = 1.0
 
@@ -40,14 +40,14 @@ class WorkerFiles:
         files.cut_to_end(self.log, MOST_LOG_BYTES, KEPT_LOG_BYTES)
 
     def settle_log(self) -> None:
-        """Clean and cut the log of a worker that has ended and that wrote it by itself."""
+        """Clean and cut the log of a worker that wrote it directly and has ended."""
         self.cut_log()
         files.rewrite(self.log, MOST_LOG_BYTES, lambda data: LogCleaner().clean(data, final=True))
         self.cut_log()
 
 
 def describe_excess(results: Path, most_bytes: int = contract.LARGEST_FILE) -> str:
-    """Return what a folder of results has too much of, or ''. What cannot be looked into is too much."""
+    """Describe what a folder of results has too much of, or return ''; a folder that cannot be read also counts."""
     entries = taken = 0
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
@@ -65,7 +65,7 @@ def describe_excess(results: Path, most_bytes: int = contract.LARGEST_FILE) -> s
                     if stat.S_ISDIR(status.st_mode):
                         waiting.append((*parts, entry.name))
         except FileNotFoundError:
-            # It is being changed; the next look sees more.
+            # The folder is being changed, and the next check sees more.
             continue
         except OSError as error:
             return f"cannot be looked into: {error.strerror}"

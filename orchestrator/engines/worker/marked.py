@@ -1,8 +1,8 @@
-"""Processes of a worker that left all that holds them together, found by the variables that they began with.
+"""Processes that escaped from their worker, found by the environment variables that they started with.
 
-A process that leaves its session stays below the first process of the worker, which ends it. If that was killed before,
-or could not be as quick as what it had to end, the worker's scratch folder is still in the variables of all that it
-started: the kernel shows those that a program began with, whatever it does to its own later.
+A process that leaves its session stays a descendant of the worker's first process, which ends it. If that one was
+killed before, or was slower than what it had to end, the worker's scratch folder still marks all that it started: the
+kernel shows the variables that a program began with, even if the program changes them later.
 """
 
 import os
@@ -15,14 +15,14 @@ END_S, POLL_S = 5.0, 0.005
 PROCESSES = Path("/proc")
 
 
-def end_marked(scratch: Path) -> int:
-    """End the processes whose TMPDIR this is or was, and return how many.
+def end_escaped(scratch: Path) -> int:
+    """End the processes that began with this TMPDIR, and return their number.
 
     All are stopped before any is killed, so that none can start another in the meantime.
     """
     stopped: set[int] = set()
     until = time.monotonic() + END_S
-    while (running := find_marked(scratch)) and time.monotonic() < until:
+    while (running := find_escaped(scratch)) and time.monotonic() < until:
         new = running - stopped
         for pid in new or running:
             with suppress(ProcessLookupError, PermissionError):
@@ -32,7 +32,7 @@ def end_marked(scratch: Path) -> int:
     return len(stopped)
 
 
-def find_marked(scratch: Path) -> set[int]:
+def find_escaped(scratch: Path) -> set[int]:
     """Return the processes of this user that began with this TMPDIR and have not ended."""
     mark = b"TMPDIR=" + os.fsencode(scratch)
     found = set()

@@ -1,1 +1,1 @@
-"""When nightly runs start: systemd, cron, or a process that stays."""
+"""Starts nightly runs on a schedule: by systemd, by cron, or by a process that keeps running."""

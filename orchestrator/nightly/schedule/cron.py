@@ -15,7 +15,7 @@ from orchestrator.nightly.schedule.scheduler import (
     user_name,
     write_part,
 )
-from orchestrator.nightly.schedule.units import UNIT, Schedule, Torn
+from orchestrator.nightly.schedule.units import UNIT, BrokenMarks, Schedule
 
 DAEMONS = ("crond.pid", "cron.pid")
 
@@ -82,7 +82,7 @@ class Cron:
     def _parts(self) -> tuple[str, str, str]:
         try:
             return schedule.own_part(self._table())
-        except Torn as error:
+        except BrokenMarks as error:
             raise UsageError(
                 f"{self.crontab} holds one of the two marks of tfcompare's lines ({UNIT}) and not the other, "
                 "which was removed by hand. Remove what is left with `crontab -e`"
@@ -97,7 +97,7 @@ class Cron:
         raise UsageError(f"crontab -l: {output_of(done)}")
 
     def _settle(self, table: str) -> None:
-        # Without any line it is as if there had never been one.
+        # A crontab without any lines is removed, as if there had never been one.
         words = ("crontab", "-") if table else ("crontab", "-r")
         done = run_tool(*words, stdin=table.encode("utf-8", "surrogateescape"))
         if done.returncode:

@@ -1,4 +1,4 @@
-"""What every scheduler of a machine has to do, and how its programs are called."""
+"""The interface of the schedulers of a machine, and how their programs are called."""
 
 import os
 import pwd
@@ -17,7 +17,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class SchedulerEntry:
-    """The texts of tfcompare's entry in a scheduler, by place; '' is one that is missing."""
+    """The texts of tfcompare's entry in a scheduler, by place; the text of a missing one is ''."""
 
     parts: Mapping[str, str]
 
@@ -32,7 +32,7 @@ class SchedulerEntry:
 
 class Scheduler(Protocol):
     name: str
-    # Of whom it is, in the words of a person.
+    # This names the scheduler and its owner in messages.
     title: str
 
     def obstacle(self) -> str:

@@ -16,7 +16,7 @@ def find_scheduler(name: str | None) -> Scheduler:
         "cron": Cron,
     }
     if name is not None and name not in by_name:
-        raise UsageError(f"--scheduler {name!r}: it is {' or '.join(by_name)}")
+        raise UsageError(f"--scheduler {name!r}: choose {' or '.join(by_name)}")
     refused = []
     for key in [name] if name else by_name:
         scheduler = by_name[key]()

@@ -18,7 +18,7 @@ from orchestrator.nightly.schedule.units import POLITE_S, Schedule
 from orchestrator.terminal.durations import format_hours_minutes
 from orchestrator.terminal.view import View
 
-# Clocks are set, machines sleep: the time is looked at again and again, and never waited for in one piece.
+# Clocks are set and machines sleep, so the clock is read again after each short wait.
 STEP_S = 20.0
 
 
@@ -45,7 +45,7 @@ def serve_nights(
         elif step == "begin" and abs(now - asked) >= INTERVAL:
             asked = now
             ended = _spend(wanted, night)
-            # It begins nothing, and says nothing, while another nightly run is in progress.
+            # The command does nothing while another nightly run is in progress, and then nothing is reported.
             if nights.is_claimed(night) or (told != night and not ended.startswith("exit code 0 ")):
                 line = ended
         if line:
@@ -63,7 +63,7 @@ def _waiting(now: datetime, at: clock_time) -> str:
 
 
 def _spend(wanted: Schedule, night: date) -> str:
-    """Run a night to its end, and return how it ended."""
+    """Start the nightly run of this night, wait for its end, and return how it ended."""
     log = Path(wanted.planned.history) / "log" / f"nightly-{night}.log"
     begun = time.monotonic()
     try:
@@ -79,19 +79,19 @@ def _spend(wanted: Schedule, night: date) -> str:
 def _run(wanted: Schedule, output: IO[bytes]) -> str:
     process: subprocess.Popen[bytes] | None = None
     try:
-        # An interrupt while it starts would leave it to itself.
+        # An interrupt while the process starts would leave it running.
         with interrupts.hold():
-            # In a separate session: a Ctrl-C reaches only this process, which passes it on once.
+            # The command leads a session, so that a Ctrl-C reaches only this process, which passes it on once.
             process = subprocess.Popen(
                 wanted.command,
                 env={**os.environ, **wanted.secrets},
-                # Closed with this process, however that ends.
+                # The pipe is closed when this process ends, however it ends.
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
             )
-        return f"exit code {process.wait(wanted.belt_s)}"
+        return f"exit code {process.wait(wanted.hard_limit_s)}"
     except subprocess.TimeoutExpired:
         assert process is not None
         end_child(process, POLITE_S)

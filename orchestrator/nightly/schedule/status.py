@@ -16,14 +16,13 @@ from orchestrator.terminal.strict_json import pick
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class ScheduleStatus:
     planned: Planned
-    # Who calls it.
+    # This scheduler starts the nightly runs.
     by: str
     next: datetime
     last: Night | None
     running: Holder | None
-    # What is not as it should be.
     wrong: tuple[str, ...]
 
     def as_object(self) -> dict[str, object]:
@@ -42,12 +41,12 @@ def standing(
     running: Holder | None,
     now: datetime,
     wrong: tuple[str, ...] = (),
-) -> Standing:
+) -> ScheduleStatus:
     nights = [event for event in events if isinstance(event, Night) and _is_of(planned, event) and event.at <= now]
     last = max(nights, key=lambda night: night.at, default=None)
     at = time_of_day(planned.at)
     there = now.astimezone(planned.tz)
-    return Standing(
+    return ScheduleStatus(
         planned=planned,
         by=by,
         next=next_after(there, at, planned.tz),
@@ -80,7 +79,7 @@ def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | 
     return []
 
 
-def describe_standing(status: Standing, now: datetime) -> list[str]:
+def describe_status(status: ScheduleStatus, now: datetime) -> list[str]:
     planned = status.planned
     fate = "is caught up" if planned.missed == "catch-up" else "is skipped"
     text_lines = [

@@ -1,4 +1,4 @@
-"""Nightly runs by a timer of systemd's, the user's or the system's."""
+"""Nightly runs by a timer of systemd, for the user or for the system."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ class Systemd:
     def obstacle(self) -> str:
         if not shutil.which("systemctl"):
             return "there is no systemctl"
-        # Answered whatever state units are in, unlike `is-system-running`.
+        # This is answered in any state of the units, unlike `is-system-running`.
         done = self._systemctl("show-environment")
         return f"{self.title} does not answer ({output_of(done)})" if done.returncode else ""
 
@@ -79,7 +79,7 @@ class Systemd:
 
     def uninstall(self) -> None:
         self._systemctl("disable", "--now", TIMER)
-        # The first is a link to the second, which `disable` removes where a manager answers.
+        # The first is a link to the second; `disable` has removed it already if the manager answered.
         for name in (f"timers.target.wants/{TIMER}", TIMER, SERVICE):
             remove_part(self.folder / name)
         self._systemctl("daemon-reload")

@@ -1,4 +1,4 @@
-"""What schedulers need: systemd units, or a script and a line for cron. All of them ask every 15 minutes. Pure."""
+"""The files that schedulers need: systemd units, or a script and a line for cron. All ask every 15 minutes. Pure."""
 
 import json
 import re
@@ -21,13 +21,13 @@ MARK = f"# {UNIT} "
 END = f"# {UNIT}: end\n"
 WRITTEN = "# Written by `tfcompare nightly install`; `tfcompare nightly uninstall` removes it.\n"
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-# A path in a unit ends with its line, without spaces at its end, and a backslash there continues the line.
+# A path in a unit extends to the end of its line, where spaces are dropped and a backslash continues the line.
 UNREADABLE = re.compile(rf"{CONTROL.pattern}|[ \\]$")
-# A file of variables is named by a pattern.
+# systemd reads the name of a file of variables as a pattern.
 PATTERN = re.compile(rf"{UNREADABLE.pattern}|[*?[\\]")
 PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
-# A night ends itself at its limit and then judges; what still runs after this hangs in earnest.
-BELT_S = 1800
+# A nightly run stops measuring at its limit and then judges; if it still runs after this, it hangs.
+HARD_LIMIT_S = 1800
 POLITE_S = 120
 EVERY_MIN = INTERVAL // timedelta(minutes=1)
 
@@ -38,15 +38,15 @@ class Planned:
 
     at: str
     missed: Missed
-    # Of `tfcompare nightly run`.
+    # These are the flags of `tfcompare nightly run`.
     flags: tuple[str, ...]
     history: str
     host: str
     since: datetime
-    # The time zone of `at`, if it is not the machine's.
+    # This is the time zone of `at`, or '' for that of the machine.
     zone: str
     device: FlavourName
-    # The name of what holds which night began last.
+    # This is part of the name of the file that records which night began last.
     nights: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]+$")]
 
     @property
@@ -63,11 +63,11 @@ class Schedule:
     planned: Planned
     program: tuple[str, ...]
     environment: Mapping[str, str]
-    # Where relative paths among the flags begin.
+    # Relative paths among the flags start here.
     folder: Path
     env_file: Path | None
     limit_s: float
-    # What a night gets in its environment and must be in no file or argument; only `serve` can hand it on.
+    # These variables must not be in any file or argument, so only `serve` can pass them on to a nightly run.
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -76,8 +76,8 @@ class Schedule:
         return (*self.program, "nightly", "run", *self.planned.flags, *rule)
 
     @property
-    def belt_s(self) -> int:
-        return round(self.limit_s) + BELT_S
+    def hard_limit_s(self) -> int:
+        return round(self.limit_s) + HARD_LIMIT_S
 
 
 def zone(variable: str | None) -> str:
@@ -93,13 +93,13 @@ def zone(variable: str | None) -> str:
 def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
     """Return the service and the timer, by name."""
     planned = schedule.planned
-    # A user's own manager knows nothing of the system's units.
+    # A user's manager does not know the units of the system.
     after = "Wants=network-online.target\nAfter=network-online.target docker.service\n" if system else ""
     variables = "".join(
         f"Environment={_quote(f'{name}={value}')}\n" for name, value in sorted(schedule.environment.items())
     )
     env_file = f"EnvironmentFile={_check_path(schedule.env_file, PATTERN)}\n" if schedule.env_file else ""
-    # systemd takes no program with a quote in its name, however it is written.
+    # systemd accepts no program with a quote in its name, even if it is escaped.
     through = () if PLAIN.fullmatch(schedule.program[0]) else ("/usr/bin/env",)
     command = " ".join(_quote(word).replace("$", "$$") for word in (*through, *schedule.command))
     service = (
@@ -107,7 +107,7 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
         f"\n[Service]\nType=exec\nWorkingDirectory={_check_path(schedule.folder)}\n{variables}{env_file}"
         f"ExecStart={command}\n"
         # Only tfcompare itself knows what it has to free, so only it is asked to end.
-        f"KillMode=mixed\nRuntimeMaxSec={schedule.belt_s}\nTimeoutStopSec={POLITE_S}\n"
+        f"KillMode=mixed\nRuntimeMaxSec={schedule.hard_limit_s}\nTimeoutStopSec={POLITE_S}\n"
     )
     timer = (
         "[Unit]\nDescription=tfcompare measures every night\n"
@@ -156,7 +156,7 @@ def script(schedule: Schedule) -> str:
         lines += ["set -a", f". {_shell(schedule.env_file)}", "set +a"]
     lines += [
         f"mkdir -p {_shell(log)}",
-        f"exec timeout --kill-after={POLITE_S} {schedule.belt_s} \\",
+        f"exec timeout --kill-after={POLITE_S} {schedule.hard_limit_s} \\",
         f"    {shlex.join(schedule.command)} \\",
         f'    >> {_shell(log)}/"nightly-$(date +%F).log" 2>&1',
     ]
@@ -169,7 +169,7 @@ def _shell(value: Path | str) -> str:
 
 def cron_lines(planned: Planned, called: Path) -> str:
     """Return the lines for a crontab, between two marks."""
-    # Before a % or another backslash, implementations of cron read a backslash in different ways.
+    # Implementations of cron differ in how they read a backslash before a % or another backslash.
     if match := re.search(rf"{CONTROL.pattern}|\\", str(called)):
         raise UsageError(
             f"{str(called)!r}: cron cannot read this name because of its {match[0]!r}; set TFCOMPARE_DATA to another "
@@ -204,7 +204,7 @@ def _type_of_planned() -> TypeAdapter[Planned]:
     return TypeAdapter(Planned)
 
 
-class Torn(Exception):
+class BrokenMarks(Exception):
     """A crontab in which one of tfcompare's marks is missing."""
 
 
@@ -213,10 +213,10 @@ def own_part(table: str) -> tuple[str, str, str]:
     begin = 0 if table.startswith(MARK) else table.find("\n" + MARK) + 1
     if begin == 0 and not table.startswith(MARK):
         if END in table:
-            raise Torn
+            raise BrokenMarks
         return table, "", ""
     end = table.find(END, begin)
     if end < 0:
-        raise Torn
+        raise BrokenMarks
     end += len(END)
     return table[:begin], table[begin:end], table[end:]

@@ -122,7 +122,9 @@ def test_an_interrupt_ends_a_build_at_once_and_says_what_is_kept(
             stderr = process.communicate(timeout=60)[1]
             took = time.monotonic() - begun
             asked.close()
-    assert (process.returncode, "interrupted; images that are done are kept" in stderr) == (130, True), stderr
+    assert (process.returncode, "interrupted; finished images and build steps are kept" in stderr) == (130, True), (
+        stderr
+    )
     assert took < 10
 
 

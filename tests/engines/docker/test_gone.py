@@ -24,7 +24,7 @@ def test_absent_engine_that_was_asked_for_is_an_error(tfcompare: str, absent: di
     assert done.returncode == 4
     assert done.stderr == (
         "tfcompare: no Docker engine answers (its socket is not there); start it, set DOCKER_HOST, "
-        "or take --engine venv\n"
+        "or use --engine venv\n"
     )
     assert not (tmp_path / "run").exists()
 

@@ -29,7 +29,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import load as load_module
 from orchestrator.images import verify as verify_module
 from orchestrator.images.archive import read_archive
-from orchestrator.images.verify import Verified, verify
+from orchestrator.images.verify import Verification, verify
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, label_line, stand_in, version
 from tests.support import whole_image
 from tests.support.commands import called
@@ -131,7 +131,7 @@ def test_an_image_is_found_and_is_current_until_its_base_is_another_one(
     assert found["size"] > 10**7
     there.images.get(made.tag).tag(NAME)
     [found] = listed(images, "--base", BASE)
-    assert (found["state"], found["why"]) == ("stale", "its base is another one now")
+    assert (found["state"], found["why"]) == ("stale", "its base has changed")
     shown = images("list")
     assert "stale: built on tfcompare-kept:3.7" in shown.stdout
     # Which base it names depends on what else this engine has.
@@ -235,7 +235,7 @@ def test_a_digest_that_is_locked_here_stays(there: docker.DockerClient, images: 
     user_data.write_digests(ours)
     done = images("load", tmp_path / "images.tar", "--base", BASE, "--lock-bases")
     assert done.returncode == 5
-    assert f"{made.tag}: not loaded: no run here would use it: its base is another one now" in done.stderr
+    assert f"{made.tag}: not loaded: no run here would use it: its base has changed" in done.stderr
     assert user_data.digests() == ours
     assert made.tag not in tags(there)
 
@@ -296,7 +296,7 @@ def test_a_forged_image_gets_no_name_and_the_honest_one_beside_it_does(
     named: list[str] = []
     original = verify_module.verify
 
-    def watched(client: docker.DockerClient, image_id: str, *others: Any) -> Verified:
+    def watched(client: docker.DockerClient, image_id: str, *others: Any) -> Verification:
         named.extend(client.images.get(image_id).tags)
         return original(client, image_id, *others)
 
@@ -349,7 +349,7 @@ def test_an_image_on_another_base_of_the_same_name_does_not_make_those_here_stal
     assert images("load", tmp_path / "ours" / "images.tar", "--base", BASE).returncode == 0
     done = images("load", tmp_path / "theirs" / "images.tar", "--base", BASE)
     assert done.returncode == 5
-    assert f"{theirs.tag}: not loaded: no run here would use it: its base is another one now" in done.stderr
+    assert f"{theirs.tag}: not loaded: no run here would use it: its base has changed" in done.stderr
     [found] = listed(images, "--base", BASE)
     assert (found["version"], found["state"]) == ("1.14.0", "current")
 
@@ -471,7 +471,7 @@ def test_prune_shows_what_it_would_free_and_removes_nothing_unasked(
     done = images("prune", "--base", BASE)
     assert done.returncode == 2
     assert stale.tag in done.stdout
-    assert "its base is another one now" in done.stdout
+    assert "its base has changed" in done.stdout
     assert "frees about " in done.stdout
     assert now.tag not in done.stdout
     assert "nothing was removed" in done.stderr
@@ -568,13 +568,13 @@ def tampered(client: docker.DockerClient, environments: dict[str, DockerEnvironm
         client.api.remove_image(identity, force=True)
 
 
-def verified(client: docker.DockerClient, identity: str, docker_base: str) -> Verified:
+def verified(client: docker.DockerClient, identity: str, docker_base: str) -> Verification:
     full = version("1.14.0")
     flavour = full.on("cpu")[0]
     return verify(client, identity, "it", full, flavour, image.recipe(client, full, flavour, docker_base))
 
 
-def wrong(found: Verified) -> dict[str, str]:
+def wrong(found: Verification) -> dict[str, str]:
     return {check.subject: check.found for check in found.checks if not check.ok}
 
 

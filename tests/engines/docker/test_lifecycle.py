@@ -15,7 +15,7 @@ from orchestrator.engines import WorkerPaths
 from orchestrator.engines.docker import container
 from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.engines.worker.client import WorkerClient
-from orchestrator.machine.host import spent_by
+from orchestrator.machine.host import sum_cpu_time
 from orchestrator.model import Case
 from tests.conftest import run_command
 from tests.engines.docker.conftest import MakeEngine, Start, containers, run_here, until, with_memory
@@ -308,9 +308,9 @@ def test_what_a_worker_in_a_container_spends_is_its_own_and_not_foreign_load(
             run=paths.run, device="cpu", threads=None, folders=started.folders, results=started.results, timeout_s=60
         )
         assert worker.pid is not None
-        before = spent_by([worker.pid])
+        before = sum_cpu_time([worker.pid])
         worker.open(Case("burns", ()), replicate=1, round=1, position=0, seed=1, warmup=0, timeout_s=60)
         worker.burst(1, 3, 60)
-        assert spent_by([worker.pid]) - before > 0.3 * 5
+        assert sum_cpu_time([worker.pid]) - before > 0.3 * 5
     finally:
         worker.quit()

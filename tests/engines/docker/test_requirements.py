@@ -69,7 +69,7 @@ def test_a_layer_is_made_in_a_container_and_belongs_to_the_caller(
     assert {path.stat().st_uid for path in layer.folder.rglob("*")} == {os.getuid()}
     assert sorted(path.name for path in layer.folder.parent.iterdir() if path.is_dir()) == [layer.folder.name]
     here = layers.make_layer(
-        ("plots",), facts(), EngineOptions(wheelhouse=wheelhouse), layers.UvHere(EngineOptions(wheelhouse=wheelhouse))
+        ("plots",), facts(), EngineOptions(wheelhouse=wheelhouse), layers.LocalUv(EngineOptions(wheelhouse=wheelhouse))
     )
     assert here.folder != layer.folder, "what a container made is not taken for what was made here"
     left = client.api.containers(all=True, filters={"label": f"tfcompare.run={RUN}"})

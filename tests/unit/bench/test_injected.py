@@ -5,7 +5,7 @@ import pytest
 from bench.injected import CHANGES, SIZES, judge_injected
 from bench.metrics import figures_of, later_results_that_differ, results_that_differ
 from orchestrator.model import Metric
-from orchestrator.results.evaluation import Gathered, gather, judge_gathered
+from orchestrator.results.evaluation import RunContents, gather, judge_gathered
 from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_folder, target, write_stream
 from tests.support.result_pairs import DIFFERENCES, NOISE
 
@@ -13,7 +13,7 @@ METRICS: tuple[Metric, ...] = tuple(CHANGES)
 
 
 @pytest.fixture(scope="module")
-def equal(tmp_path_factory: pytest.TempPathFactory) -> Gathered:
+def equal(tmp_path_factory: pytest.TempPathFactory) -> RunContents:
     """A run of eight rounds whose arms differ by noise of a thousandth, with 1,000 calls in each replicate."""
     run = run_folder(tmp_path_factory.mktemp("equal") / "run", plan([case()], metrics=METRICS))
     for place, version in enumerate((OLD, NEW)):
@@ -31,12 +31,12 @@ def equal(tmp_path_factory: pytest.TempPathFactory) -> Gathered:
     return gather(run)
 
 
-def test_every_metric_calls_equal_arms_the_same(equal: Gathered) -> None:
+def test_every_metric_calls_equal_arms_the_same(equal: RunContents) -> None:
     verdicts = {comparison.pair.metric: comparison.verdict for comparison in judge_gathered(equal).of_metrics}
     assert verdicts == dict.fromkeys(METRICS, "same")
 
 
-def test_every_metric_finds_what_one_arm_has_more_of(equal: Gathered) -> None:
+def test_every_metric_finds_what_one_arm_has_more_of(equal: RunContents) -> None:
     found = list(judge_injected(equal, target(NEW), METRICS))
     assert {(metric, size) for metric, size, _ in found} == {(metric, size) for metric in METRICS for size in SIZES}
     assert {verdict for _, size, verdict in found if size > 1} == {"slower"}

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.bisect import report
 from orchestrator.bisect.page import _tables
-from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
+from orchestrator.bisect.search import BisectFinding, PlannedStep, swap_versions
 from orchestrator.model import VerdictName
 from orchestrator.terminal.text import render_plain
 from tests.support.searches import RELEASES, told
@@ -25,7 +25,7 @@ class Leaks:
             held += at.get(place, 0.0)
             self.held[version] = held
 
-    def measure(self, wanted: Wanted) -> tuple[list[BisectFinding], list[str]]:
+    def measure(self, wanted: PlannedStep) -> tuple[list[BisectFinding], list[str]]:
         return [self.find(*pair, thorough=wanted.thorough) for pair in wanted.pairs], []
 
     def find(self, earlier: str, later: str, *, thorough: bool = False) -> BisectFinding:

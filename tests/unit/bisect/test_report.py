@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
 from orchestrator.bisect import page, report
-from orchestrator.bisect.search import BisectFinding, SearchResult, Wanted, search
+from orchestrator.bisect.search import BisectFinding, PlannedStep, SearchResult, search
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import announce_step, conclusions
 from orchestrator.terminal.text import render_plain
@@ -102,7 +102,7 @@ def test_what_was_not_followed_is_told():
 def test_each_step_says_what_it_measures_and_why():
     of = finding("1.14.0", "2.6.5", 1.0, 0.1)
     said = {
-        kind: announce_step(Wanted(kind, versions, of, 7), 4)
+        kind: announce_step(PlannedStep(kind, versions, of, 7), 4)
         for kind, versions in (
             ("ends", ("1.14.0", "2.6.5")), ("again", ("1.14.0", "2.6.5")),
             ("split", ("1.14.0", "2.2.3", "2.6.5")), ("beside", ("1.14.0", "2.1.4", "2.6.5")),

@@ -10,8 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.bisect import estimate, report, run, state, wording
-from orchestrator.bisect.run import Bisected, Hands, Once
-from orchestrator.bisect.search import Wanted
+from orchestrator.bisect.run import DeduplicatingView, SearchActions, SearchOutcome
+from orchestrator.bisect.search import PlannedStep
 from orchestrator.bisect.state import Question, State
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
@@ -90,13 +90,13 @@ def unmade(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> set[str]:
 
 def searched(
     folder: Path, question: Question = QUESTION, view: View | None = None, most: int | None = None
-) -> Bisected:
+) -> SearchOutcome:
     view = view or View()
     path, known = run.begin(question, folder, view)
     return run.run_search(path, known, view, most)
 
 
-def change(done: Bisected) -> list[tuple[str, str]]:
+def change(done: SearchOutcome) -> list[tuple[str, str]]:
     return [(part.earlier, part.later) for part in done.result.parts if part.kind == "change"]
 
 
@@ -204,7 +204,7 @@ def test_the_version_that_takes_more_disk_is_found_without_a_round(unmade, stage
 
 def test_sizes_are_not_compared_on_another_machine(tmp_path: Path):
     with pytest.raises(UsageError, match="leave --on out"):
-        run.begin(replace(QUESTION, metric="size"), tmp_path, View(), Hands(obstacle=lambda *about: None))
+        run.begin(replace(QUESTION, metric="size"), tmp_path, View(), SearchActions(obstacle=lambda *about: None))
 
 
 def test_the_version_that_returns_something_else_is_found(unmade, stage, tmp_path: Path):
@@ -232,7 +232,7 @@ def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage
             stage.parts[CASE, "2.3.4"] = Part(dies=("open", 0), how="signal", reason="killed by SIGKILL")
         return measure_run(options, view)
 
-    question, hands = replace(QUESTION, metric=metric, every=True), Hands(measure=measure)
+    question, hands = replace(QUESTION, metric=metric, every=True), SearchActions(measure=measure)
     path, known = run.begin(question, tmp_path / "hunt", View(), hands)
     done = run.run_search(path, known, View(), 2, hands)
     learned = {finding.later: finding for finding in done.state.steps[-1].findings}["2.3.4"]
@@ -244,7 +244,7 @@ def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage
     assert report.search_as_object(again.state, again.result)["conclusions"]
 
 
-def measured_as(done: Bisected, step: state.Step) -> list[str]:
+def measured_as(done: SearchOutcome, step: state.Step) -> list[str]:
     assert step.run
     return [target.name for target in judge_run(RunFolder.open(done.path / step.run)).plan.targets]
 
@@ -265,7 +265,7 @@ def test_ends_that_differ_in_more_than_their_version_are_refused(tmp_path: Path,
 
 def test_what_all_steps_have_in_common_is_said_once(unmade, tmp_path: Path):
     heard = Heard()
-    searched(tmp_path / "hunt", view=Once(heard))
+    searched(tmp_path / "hunt", view=DeduplicatingView(heard))
     assert heard.lines.count("engine: actors") == 1
     assert heard.lines.count("1.14.0: ready") == 1
     assert sum(line.startswith("step ") for line in heard.lines) >= 3
@@ -403,7 +403,7 @@ def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path
         seen.append(options.environments.index_url)
         return measure_run(options, view)
 
-    folder, hands = tmp_path / "hunt", Hands(measure=measure)
+    folder, hands = tmp_path / "hunt", SearchActions(measure=measure)
     address = "https://user:secret@mirror.example/simple"
     question = QUESTION.with_index(address)
     run.run_search(*run.begin(question, folder, View(), hands), View(), 1, hands)
@@ -496,7 +496,7 @@ def test_the_outlook_of_a_search_for_a_size_names_no_time_of_rounds(unmade):
     assert " min" not in steps["size"]
 
 
-def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, blind_rounds: int = 0) -> Hands:
+def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, blind_rounds: int = 0) -> SearchActions:
     """Hands that measure what a made-up history says; with so few rounds, nothing."""
     only = case("predict", call="predict", state="uncompiled", model="tiny")
 
@@ -521,7 +521,7 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
         )
         return Done(found, options.out, None)
 
-    return Hands(measure=measure, provide=lambda names, say, device: tuple(names), obstacle=lambda *given: None)
+    return SearchActions(measure=measure, provide=lambda names, say, device: tuple(names), obstacle=lambda *given: None)
 
 
 def begun(folder: Path, candidates: tuple[str, ...], **changes) -> State:
@@ -569,5 +569,5 @@ def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_pat
 def test_a_step_has_a_budget_and_more_rounds_have_more_of_it(rounds, budget_s, usual: tuple, more: tuple):
     options = replace(QUESTION.run, rounds=rounds, budget_s=budget_s)
     for kind, expected in (("split", usual), ("again", more)):
-        found = run.how(options, Wanted(kind, ("1.14.0", "2.3.4")))
+        found = run.how(options, PlannedStep(kind, ("1.14.0", "2.3.4")))
         assert (found.rounds, found.budget_s) == expected

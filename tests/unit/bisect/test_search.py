@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from orchestrator.bisect.search import BisectFinding, Wanted, latest, search, swap_versions
+from orchestrator.bisect.search import BisectFinding, PlannedStep, latest, search, swap_versions
 from tests.support.worlds import MARGIN, World, changes, finding, solved, stepped, versions
 
 SLOWER, FASTER = math.log(3.0), -math.log(1.5)
@@ -156,7 +156,7 @@ def test_a_deadline_counts_as_slow_though_nobody_knows_by_how_much():
     candidates = versions(9)
 
     class Late(World):
-        def finding(self, wanted: Wanted, pair: tuple[str, str]) -> BisectFinding:
+        def finding(self, wanted: PlannedStep, pair: tuple[str, str]) -> BisectFinding:
             late = [candidates.index(version) >= 5 for version in pair]
             verdict = "same" if late[0] == late[1] else "slower" if late[1] else "faster"
             if any(late):

@@ -137,7 +137,7 @@ def test_targets_and_patches_have_locks_of_their_own(resolver: list[locking.Lock
 def test_uv_resolves_for_this_machine(folder: Path, monkeypatch: pytest.MonkeyPatch):
     for machine, name in (("x86_64", "x86_64"), ("arm64", "aarch64")):
         become(monkeypatch, machine)
-        assert uv.aim_at("3.11")[-1] == f"{name}-manylinux_2_28"
+        assert uv.target_arguments("3.11")[-1] == f"{name}-manylinux_2_28"
 
 
 def test_nightlies_are_those_of_the_package_for_all_architectures(folder: Path, monkeypatch: pytest.MonkeyPatch):

@@ -59,7 +59,7 @@ def test_what_is_in_the_folder_can_run(folder: Path):
 
 REFUSED = {
     "a file that is not there": (("python", "absent.py"), "there is no absent.py in /"),
-    "an option": (("--dry-run",), "--dry-run is behind --, .* put options of tfcompare before --"),
+    "an option": (("--dry-run",), "--dry-run is after --, .* put options of tfcompare before --"),
     "a command that is not there": (("./absent.sh",), "there is no ./absent.sh in /"),
     "a script that is not there": (("bash", "absent.sh"), "there is no absent.sh in /"),
     "a command elsewhere": (("../run.sh",), "../run.sh: a version sees /"),

@@ -11,7 +11,7 @@ from orchestrator import catalog
 from orchestrator.catalog import lockfile, locking, uv
 from orchestrator.catalog.locking import Lock
 from orchestrator.catalog.uv import Unresolved
-from orchestrator.engines.layers import UvHere, make_layer
+from orchestrator.engines.layers import LocalUv, make_layer
 from orchestrator.options import EngineOptions
 from tests.support.builders import environment_facts
 from tests.support.packages import source, wheel
@@ -58,7 +58,7 @@ def test_every_call_forbids_building_and_names_the_python_that_it_asks(
         locking.resolve_lock(lock(tmp_path, "gast"))
     facts = environment_facts(version="2.0.0", kind="venv", identity="x", lock="y", python="3.7.16")
     options = EngineOptions(wheelhouse=wheelhouse)
-    assert make_layer(("plots",), facts, options, UvHere(options)).folder
+    assert make_layer(("plots",), facts, options, LocalUv(options)).folder
     made = calls()
     assert [words[:2] for words in made] == [["pip", "compile"]] * 4 + [["pip", "install"]]
     for words in made:

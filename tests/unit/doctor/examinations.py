@@ -10,7 +10,7 @@ from rich.console import Console
 from orchestrator.doctor.aa_probe import Neighbour, Probe
 from orchestrator.doctor.noise import Examination
 from orchestrator.doctor.report import layout_examination
-from orchestrator.machine.host import Facts, Meanwhile
+from orchestrator.machine.host import Facts, Interference
 from orchestrator.stats.paired import Estimate
 
 HOST: Facts = {
@@ -26,7 +26,7 @@ HOST: Facts = {
     "cgroup_quota": "max 100000",
 }
 MOMENT: Facts = {"load": 0.9, "psi_cpu": 0.4}
-LEFT_ALONE = Meanwhile(foreign_cores=0.01, steal_share=0.0)
+LEFT_ALONE = Interference(foreign_cores=0.01, steal_share=0.0)
 
 
 def equal_arms(spread: float, rounds: int = 20, shift: float = 0.0) -> Estimate:
@@ -64,7 +64,7 @@ NOISY = examination(
     0.12,
     host={"usable_cores": 2, "cores": 2, "virtual": "yes"},
     moment={"load": 5.25, "psi_cpu": None},
-    meanwhile=Meanwhile(foreign_cores=1.31, steal_share=0.07),
+    meanwhile=Interference(foreign_cores=1.31, steal_share=0.07),
     neighbours=(Neighbour(4711, "cc1plus", 0.84), Neighbour(4712, "ld", 0.2)),
 )
 PINNED = examination(

@@ -102,7 +102,7 @@ def test_a_process_that_gives_no_answer_ends_the_probe_and_itself(
     body, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(aa_probe, "ANSWER_S", 1.0)
-    monkeypatch.setattr(channel, "LEAVE_S", 0.1)
+    monkeypatch.setattr(channel, "EXIT_S", 0.1)
     seen = tmp_path / "seen"
     body(f"import os, time; print(os.getpid(), file=open({str(seen)!r}, 'a')); time.sleep(600)")
     with pytest.raises(EnvironmentFailed, match="gave no answer for 1 s"):

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.doctor import noise
 from orchestrator.doctor.noise import DoctorFinding, Examination, Level, examine_noise, level, list_noise_findings
 from orchestrator.doctor.report import examination_as_object
-from orchestrator.machine.host import Facts, Meanwhile
+from orchestrator.machine.host import Facts, Interference
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.verdict import smallest_shown
 from tests.unit.doctor.examinations import HOST, LEFT_ALONE, NOISY, QUIET, drawn, equal_arms, examination
@@ -81,7 +81,7 @@ def test_rounds_and_margins_that_nobody_wants_are_not_advised():
     ("foreign_cores", "load", "unexplained"), [(0.01, 0.9, True), (0.2, 0.9, False), (0.01, 3.4, False)]
 )
 def test_a_spread_is_unexplained_only_where_the_probe_was_alone(foreign_cores: float, load: float, unexplained: bool):
-    meanwhile = Meanwhile(foreign_cores=foreign_cores, steal_share=0.0)
+    meanwhile = Interference(foreign_cores=foreign_cores, steal_share=0.0)
     found = finding(examination(0.08, meanwhile=meanwhile, moment={"load": load}), "spread")
     assert found is not None
     assert found.seen.endswith("and nothing that runs here explains it") is unexplained
@@ -98,7 +98,7 @@ def test_where_something_disturbs_it_is_to_be_ended_before_rounds_are_bought():
 def test_pinning_is_advised_only_where_there_are_cpus_to_spare(
     subject: str, usable: int, cpus: tuple[int, ...] | None, pins: bool
 ):
-    busy = Meanwhile(foreign_cores=1.0, steal_share=0.0) if subject == "other processes" else LEFT_ALONE
+    busy = Interference(foreign_cores=1.0, steal_share=0.0) if subject == "other processes" else LEFT_ALONE
     host: Facts = {"usable_cores": usable, "smt": "1", "cgroup_quota": "150000 100000"}
     seen = examination(0.08, host=host, cpus=cpus, meanwhile=busy)
     assert ("--cpuset" in advice(seen, subject)) is pins
@@ -121,12 +121,12 @@ def test_equal_arms_that_noise_hides_are_a_note():
 
 @pytest.mark.parametrize(("share", "expected"), [(0.005, None), (0.03, "note"), (0.06, "problem")])
 def test_steal_is_told_by_how_much_it_is(share: float, expected: Level | None):
-    found = finding(examination(meanwhile=Meanwhile(foreign_cores=0.0, steal_share=share)), "steal")
+    found = finding(examination(meanwhile=Interference(foreign_cores=0.0, steal_share=share)), "steal")
     assert (found.level if found else None) == expected
 
 
 def test_a_machine_that_slept_is_to_be_probed_again():
-    slept = Meanwhile(foreign_cores=0.0, steal_share=0.0, suspended_s=4.0)
+    slept = Interference(foreign_cores=0.0, steal_share=0.0, suspended_s=4.0)
     assert finding(examination(meanwhile=slept), "interruption") == DoctorFinding(
         "interruption", "problem", "the machine was suspended for 4.0 s", "probe again"
     )
@@ -134,7 +134,7 @@ def test_a_machine_that_slept_is_to_be_probed_again():
 
 
 def test_others_that_have_gone_again_are_told_without_a_name():
-    found = finding(examination(meanwhile=Meanwhile(foreign_cores=0.5, steal_share=0.0)), "other processes")
+    found = finding(examination(meanwhile=Interference(foreign_cores=0.5, steal_share=0.0)), "other processes")
     assert found is not None
     assert found.seen == "they kept 0.5 cores busy: none that is still there"
 

@@ -16,8 +16,8 @@ tfcompare doctor
 A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
 A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
 fine: at best, slowdowns show from 1.9% on in about 10 rounds, the default
-budget; from 7.4% in 4, from 1.0% in 20. What TensorFlow scatters by itself
-comes on top.
+budget; from 7.4% in 4, from 1.0% in 20. TensorFlow's own variance is not
+included.
 
        finding  what was seen
  ────────────────────────────────────────────────────────────────
@@ -29,8 +29,8 @@ tfcompare doctor
 A CPU, 2 of 2 CPUs · Linux 6.1 · load 5.25
 A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
 problem: at best, slowdowns show from 25.9% on in about 10 rounds, the default
-budget; from over 100% in 4, from 12.1% in 20. What TensorFlow scatters by
-itself comes on top.
+budget; from over 100% in 4, from 12.1% in 20. TensorFlow's own variance is not
+included.
 
           finding          what was seen
  ──────────────────────────────────────────────────────────────────────────────
@@ -56,7 +56,7 @@ tfcompare doctor
 A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
 A/A probe: 20 rounds in 30 s, pinned to CPU 2, 3; 4.66 and 4.65 ms a call
 note: at best, slowdowns show from 8.0% on in about 10 rounds, the default budget; from 33.2% in 4, from 3.9% in 20.
-What TensorFlow scatters by itself comes on top.
+TensorFlow's own variance is not included.
 
        finding       what was seen                                    what to do
  ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator import contract
 from orchestrator.engines import layers
-from orchestrator.engines.layers import Layer, UvHere, describe_layers
+from orchestrator.engines.layers import Layer, LocalUv, describe_layers
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 from tests.support.builders import environment_facts
@@ -36,7 +36,7 @@ def facts(python: str = "3.7.16", **packages: str) -> EnvironmentFacts:
 
 
 def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: EngineOptions) -> Layer:
-    return layers.make_layer(requirements, facts, options, UvHere(options))
+    return layers.make_layer(requirements, facts, options, LocalUv(options))
 
 
 def names(layer: Layer) -> list[str]:
@@ -69,7 +69,7 @@ def test_a_layer_is_made_once_for_all_environments_that_lack_the_same(
 def test_what_contradicts_the_environment_is_a_refusal_with_the_reason(options: EngineOptions):
     layer = make_layer(("numbers>=2",), facts(numbers="1.0"), options)
     assert layer.folder is None
-    assert layer.refusal.startswith("it requires numbers>=2, which does not go with this target: ")
+    assert layer.refusal.startswith("it requires numbers>=2, which is incompatible with this target: ")
     assert "numbers" in layer.refusal.partition(": ")[2]
     assert len(layer.refusal) <= layers.MOST_REASON
     assert not list((Path(layers.cache()) / "layers").iterdir())
@@ -151,7 +151,7 @@ def test_two_targets_that_need_the_same_layer_at_once_share_it(options: EngineOp
     ready = Barrier(2)
 
     @dataclass(frozen=True)
-    class Waiting(UvHere):
+    class Waiting(LocalUv):
         def run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
             printed = super().run(arguments, folder, timeout_s)
             ready.wait(60)

@@ -68,7 +68,7 @@ def test_where_nothing_can_be_locked_a_folder_is_an_error_and_none_is_left(
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(UsageError, match=r"cannot be locked; TMPDIR names another place"):
+    with pytest.raises(UsageError, match=r"cannot be locked; set TMPDIR to another folder"):
         Scratch()
     assert list(temporary.iterdir()) == []
 

@@ -10,7 +10,7 @@ from orchestrator.results.run import Run, load_run
 from tests.conftest import ROOT
 from tests.support.export_runs import everything
 
-TEXTS = [name for name, entry in EXPORTS.items() if not entry.usual_name]
+TEXTS = [name for name, entry in EXPORTS.items() if not entry.default_name]
 FILES = {"parquet": "calls.parquet", "pyperf": "pyperf", "asv": "asv"}
 
 
@@ -63,7 +63,7 @@ def test_another_table_has_its_name_in_the_run_folder(tmp_path: Path):
 
 
 BAD = {
-    "an unknown format": (("xml",), "unknown format 'xml'.*it is csv"),
+    "an unknown format": (("xml",), "unknown format 'xml'.*choose from csv"),
     "a near miss": (("pyprof",), "did you mean pyperf"),
     "a table of what has none": (("junit", "arms"), "--table goes with --format csv or parquet"),
     "an unknown table": (("csv", "call"), "no table 'call' .did you mean calls"),

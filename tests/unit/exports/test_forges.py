@@ -124,7 +124,7 @@ def test_an_api_that_is_not_there_is_one_line(github: dict[str, str], api: str):
         kept({**github, "GITHUB_API_URL": api}, "slower")
 
 
-NOT_HERE: dict[str, dict[str, str]] = {
+NO_PULL_REQUEST: dict[str, dict[str, str]] = {
     "on a desk": {},
     "a push": {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_PATH": ""},
     "a pipeline of a branch": {"GITLAB_CI": "true"},
@@ -132,10 +132,10 @@ NOT_HERE: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("where", NOT_HERE)
+@pytest.mark.parametrize("where", NO_PULL_REQUEST)
 def test_where_there_is_no_pull_request_it_says_so(where: str):
     with pytest.raises(UsageError, match="belongs to no pull request"):
-        forges.find_forge(NOT_HERE[where])
+        forges.find_forge(NO_PULL_REQUEST[where])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"pull_request": 7}', '{"pull_request": {"number": "7"}}'])

@@ -20,8 +20,8 @@ from tests.support import scenes
 from tests.support.builders import case, plan, rows, run_folder, write_stream
 from tests.support.export_runs import OLD, POISONS, ROUNDS, hostile_folder, of_scene
 
-TEXTS = [name for name, entry in EXPORTS.items() if not entry.usual_name]
-FILES = [name for name, entry in EXPORTS.items() if entry.usual_name]
+TEXTS = [name for name, entry in EXPORTS.items() if not entry.default_name]
+FILES = [name for name, entry in EXPORTS.items() if entry.default_name]
 
 SCENES = {"everything": scenes.everything, "hostile": scenes.hostile, "exploratory": scenes.exploratory}
 

@@ -111,7 +111,7 @@ def test_more_than_a_screenful_of_changes_is_counted():
     first_table = page.rows[1:details]
     assert len(first_table) == MOST_ROWS
     assert first_table[0][:1] == ["many 49"]
-    assert "30 more are slower or faster, by less: below." in page.outside
+    assert "30 more are slower or faster, but by less; see below." in page.outside
 
 
 def test_exploratory_verdicts_are_marked():
@@ -183,7 +183,7 @@ def test_the_longest_run_fits_into_a_comment():
     )
     text = render(of_scene(found))
     assert len(text) < LONGEST_COMMENT
-    assert "more: see another format." in text
+    assert "more are left out; other export formats list them." in text
     assert set(Page(text).tags) <= EXPECTED_TAGS
 
 

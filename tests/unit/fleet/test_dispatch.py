@@ -30,7 +30,7 @@ def node(name: str, **labels: str) -> FleetNode:
 
 
 @dataclass
-class Begun:
+class RunStart:
     node: FleetNode
     # None: a question what the machine is.
     unit: int | None
@@ -64,15 +64,15 @@ class Machines:
     def nodes(self) -> Sequence[FleetNode]:
         return [node(name) for name in self.names]
 
-    def ask(self, of: FleetNode) -> Begun:
-        return Begun(of, None)
+    def ask(self, of: FleetNode) -> RunStart:
+        return RunStart(of, None)
 
-    def begin(self, of: FleetNode, task: bytes, files: Contents) -> Begun:
+    def begin(self, of: FleetNode, task: bytes, files: Contents) -> RunStart:
         unit, attempt = map(int, task.split())
         self.log.append((of.name, unit, attempt))
-        return Begun(of, unit, attempt, until=self.now + self.takes_s.get(of.name, 0.0))
+        return RunStart(of, unit, attempt, until=self.now + self.takes_s.get(of.name, 0.0))
 
-    def wait(self, begun: Collection[Begun], seconds: float) -> Sequence[Begun]:
+    def wait(self, begun: Collection[RunStart], seconds: float) -> Sequence[RunStart]:
         self.now += 1.0
         for at in [at for at in self.events if at <= self.now]:
             self.events.pop(at)()
@@ -90,7 +90,7 @@ class Machines:
             )
         ]
 
-    def answer(self, begun: Begun) -> Any:
+    def answer(self, begun: RunStart) -> Any:
         if begun.unit is None:
             facts = {"id": self.ids.get(begun.node.name, begun.node.name)}
             return REPORT.dump_json(HostReport(tool="1", contract="c", facts=facts, engines={"venv": ""}, free_mb=9999))
@@ -104,7 +104,7 @@ class Machines:
         heard, self.messages = self.messages, []
         return heard
 
-    def end(self, begun: Begun) -> None:
+    def end(self, begun: RunStart) -> None:
         begun.ended = True
 
     def close(self) -> None:
@@ -221,11 +221,11 @@ def test_a_host_that_always_fails_does_not_eat_all_units():
 
 def test_a_host_that_measures_something_else_is_asked_again_later():
     world = World(Machines(["a"]))
-    busy = failed("this machine is measuring another run", occupied=True)
+    busy = failed("another run is measuring on this machine", occupied=True)
     world.fleet.answers = {"a": [busy, busy]}
     told = world.measure(1)
     assert world.rules.accepted == [(1, 1)]
-    assert told[0] == "a is asked again every 20 s: this machine is measuring another run"
+    assert told[0] == "a is asked again every 20 s: another run is measuring on this machine"
     assert world.fleet.now > 2 * dispatching.REST_S
 
 
@@ -412,7 +412,7 @@ def say_when_begun(world: World, sent: Sequence[UnitMessage]) -> None:
     begin = world.fleet.begin
     lines = [(MESSAGE.dump_json(each), {"plan.json": b"{}"}) for each in sent]
 
-    def begin_and_say(of: FleetNode, task: bytes, files: Contents) -> Begun:
+    def begin_and_say(of: FleetNode, task: bytes, files: Contents) -> RunStart:
         world.fleet.messages = [*lines, (b"no message", {})] if task == b"1 1" else []
         return begin(of, task, files)
 

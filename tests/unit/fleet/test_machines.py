@@ -94,7 +94,7 @@ def reached(named: NamedFleet) -> Iterator[SshFleet]:
 
 def name_all(named: NamedFleet, *hosts: str, **labels: dict[str, str]) -> list[str]:
     view = Heard()
-    machines.name_machines(hosts, labels, named.ssh, Path(named.python).parent.parent, view)
+    machines.register_machines(hosts, labels, named.ssh, Path(named.python).parent.parent, view)
     return view.lines
 
 
@@ -146,7 +146,7 @@ def test_a_machine_is_named_once(named: NamedFleet):
 def test_where_there_is_no_ssh_every_machine_says_so(named: NamedFleet):
     view = Heard()
     with pytest.raises(EngineUnavailable, match="no machine answers"):
-        machines.name_machines(("a",), {}, ("/nowhere/ssh",), Path("/opt"), view)
+        machines.register_machines(("a",), {}, ("/nowhere/ssh",), Path("/opt"), view)
     assert view.lines[0].startswith("warning: a: /nowhere/ssh cannot be started: No such file")
 
 

@@ -7,7 +7,7 @@ import pytest
 from orchestrator import catalog
 from orchestrator.errors import EngineUnavailable
 from orchestrator.fleet.model import FleetNode, HostReport
-from orchestrator.fleet.place import choose_fleet_engine, find_double, find_host_obstacle, find_misfit, find_mismatch
+from orchestrator.fleet.place import choose_fleet_engine, find_duplicate, find_host_obstacle, find_misfit, find_mismatch
 from orchestrator.machine.gpu import Gpu
 
 REPORT = HostReport(tool="1.0", contract="c", facts={"id": "x"}, engines={"docker": "", "venv": ""}, free_mb=9999)
@@ -37,12 +37,12 @@ def test_a_full_disk_is_found_before_anything_is_measured():
 
 
 def test_two_hosts_with_one_id_are_one_machine_until_they_say_otherwise():
-    assert find_double(REPORT, {}) == ""
-    assert find_double(REPORT, {"gpu2": replace(REPORT, facts={"id": "y"})}) == ""
-    told = find_double(REPORT, {"gpu2": REPORT})
+    assert find_duplicate(REPORT, {}) == ""
+    assert find_duplicate(REPORT, {"gpu2": replace(REPORT, facts={"id": "y"})}) == ""
+    told = find_duplicate(REPORT, {"gpu2": REPORT})
     assert told.startswith("it has the same id as gpu2 (x).")
     assert "/etc/machine-id" in told
-    assert find_double(replace(REPORT, simulated="a"), {"gpu2": replace(REPORT, simulated="b")}) == ""
+    assert find_duplicate(replace(REPORT, simulated="a"), {"gpu2": replace(REPORT, simulated="b")}) == ""
 
 
 def test_the_engine_is_the_one_that_most_hosts_have():

@@ -22,7 +22,7 @@ from docker.models.images import Image, ImageCollection
 from orchestrator.engines.docker.image import BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import archive as archives
-from orchestrator.images.archive import PackedLayer, measure_layer, read_archive, save
+from orchestrator.images.archive import ArchivedLayer, measure_layer, read_archive, save
 from tests.unit.images.scenes import judged, recipe
 
 MADE = recipe()
@@ -490,7 +490,7 @@ def test_a_layer_whose_space_cannot_be_counted_is_refused(
 
 def test_every_file_of_a_layer_counts_with_its_block(tmp_path: Path):
     for layer in (layer_of(), layer_of(a=b"", b=b"x" * 5000, c=b""), LAYER + bytes(10240)):
-        [*_, needed] = [0, *measure_layer(io.BytesIO(layer), PackedLayer(0, len(layer)))]
+        [*_, needed] = [0, *measure_layer(io.BytesIO(layer), ArchivedLayer(0, len(layer)))]
         with tarfile.open(fileobj=io.BytesIO(layer)) as members:
             files = members.getmembers()
         assert len(layer) - 10240 <= needed - len(files) * archives.BLOCK_BYTES <= len(layer)

@@ -28,10 +28,10 @@ def test_an_image_of_the_recipe_of_now_under_its_name_is_current():
 @pytest.mark.parametrize(
     ("then", "why"),
     [
-        (recipe(spec="b" * 64, lock="other"), "its lock is another one now"),
-        (recipe(spec="b" * 64), "its recipe is another one now"),
-        (recipe(spec="b" * 64, **{BASE_DIGEST: "sha256:2"}), "its base is another one now"),
-        (recipe(spec="b" * 64, **{BASE_ID: "sha256:2"}), "its base is another one now"),
+        (recipe(spec="b" * 64, lock="other"), "its lock has changed"),
+        (recipe(spec="b" * 64), "its recipe has changed"),
+        (recipe(spec="b" * 64, **{BASE_DIGEST: "sha256:2"}), "its base has changed"),
+        (recipe(spec="b" * 64, **{BASE_ID: "sha256:2"}), "its base has changed"),
         (recipe(spec="b" * 64, base="mine:3.7"), f"built on mine:3.7; asked for now is {BASE}"),
     ],
 )
@@ -85,7 +85,7 @@ def test_an_image_leads_back_to_its_place_in_the_table():
 def test_the_table_and_the_objects_tell_the_same():
     found = weigh([kept(NOW), kept(recipe(spec="b" * 64, lock="other"))], {KEY: NOW}, VERSIONS)
     [first, second, *missing] = report.objects(found, missing=True)
-    assert (first["state"], second["state"], second["why"]) == ("current", "stale", "its lock is another one now")
+    assert (first["state"], second["state"], second["why"]) == ("current", "stale", "its lock has changed")
     assert (first["tag"], first["size"], first["created"]) == (NOW.tag, 10**9, "2026-01-02T03:04:00+00:00")
     assert {entry["state"] for entry in missing} == {"not built"}
     assert len(report.objects(found, missing=False)) == 2
@@ -93,5 +93,5 @@ def test_the_table_and_the_objects_tell_the_same():
     assert "1.0 GB" in text
     assert "not built" in text
     assert render_plain(lambda width: report.of_images(weigh([], {}, VERSIONS), missing=False)) == (
-        "no image of tfcompare's is here"
+        "no tfcompare images found"
     )

@@ -10,7 +10,7 @@ from docker.models.images import Image
 from orchestrator.catalog import user_data
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
-from orchestrator.images.archive import Packed, describe_content
+from orchestrator.images.archive import ArchivedImage, describe_content
 from orchestrator.images.load import LoadableImage, examine_archive
 from tests.unit.images.scenes import flavour, version
 
@@ -43,18 +43,22 @@ def recipe(base: str | None = None, base_id: str = "", number: str = "1.14.0") -
     return image.recipe(engine, version(number), flavour(number, python="3.7"), base, base_id)
 
 
-def packed(made: Recipe, **changes: str) -> Packed:
+def packed(made: Recipe, **changes: str) -> ArchivedImage:
     labels = {**made.labels, **changes}
     content = describe_content(["sha256:1"], {"Labels": labels})
-    return Packed(tag=made.tag, labels=labels, config=json.dumps(labels).encode(), content=content, layers=())
+    return ArchivedImage(tag=made.tag, labels=labels, config=json.dumps(labels).encode(), content=content, layers=())
 
 
-def here(candidate: Packed, *diff_ids: str) -> dict[str, Any]:
+def here(candidate: ArchivedImage, *diff_ids: str) -> dict[str, Any]:
     return {"Id": "sha256:9", "RootFS": {"Layers": list(diff_ids)}, "Config": {"Labels": candidate.labels}}
 
 
 def examined(
-    *given: Packed, base: str | None = None, replace: bool = False, lock_bases: bool = False, **images: dict[str, Any]
+    *given: ArchivedImage,
+    base: str | None = None,
+    replace: bool = False,
+    lock_bases: bool = False,
+    **images: dict[str, Any],
 ) -> tuple[list[LoadableImage], list[str]]:
     engine: Any = Engine(**images)
     numbers = [version(number) for number in ("1.14.0", "2.0.0")]
@@ -86,8 +90,8 @@ def test_the_same_image_is_already_here_and_another_one_stays_unless_it_is_repla
 ODD = {
     "an unknown version": ({"tfcompare.version": "1.14.9"}, "no run here would use it: the table of versions has no"),
     "an unknown Python": ({"tfcompare.python": "3.5"}, "no run here would use it: the table has no cpu flavour"),
-    "another recipe": ({SPEC_LABEL: "b" * 64}, "no run here would use it: its recipe is another one now"),
-    "another lock": ({SPEC_LABEL: "b" * 64, "tfcompare.lock": "c"}, "no run here would use it: its lock is another"),
+    "another recipe": ({SPEC_LABEL: "b" * 64}, "no run here would use it: its recipe has changed"),
+    "another lock": ({SPEC_LABEL: "b" * 64, "tfcompare.lock": "c"}, "no run here would use it: its lock has changed"),
     "another lock under this recipe": ({"tfcompare.lock": "c"}, "its label tfcompare.lock is not that of its recipe"),
     "an id of a base that has a digest": ({BASE_ID: "sha256:5"}, f"its label {BASE_ID} is not that of its recipe"),
 }
@@ -112,7 +116,7 @@ def test_a_local_base_that_is_not_here_has_the_id_that_the_image_says():
     _, [problem] = examined(made, base="mirror/python:{python}")
     assert "no run here would use it: built on own/python:3.7; asked for now is mirror/python:3.7" in problem
     _, [problem] = examined(made, base=OWN, **{"own/python:3.7": {"Id": "sha256:6"}})
-    assert "no run here would use it: its base is another one now" in problem
+    assert "no run here would use it: its base has changed" in problem
 
 
 def test_two_images_on_two_bases_of_one_name_do_not_go_together():
@@ -139,4 +143,4 @@ def test_a_digest_that_only_the_archive_knows_counts_if_the_user_asks_for_it(
     assert not candidate.lacks_digest
     user_data.write_digests({"own/python:3.7": DIGEST.replace("1", "2")})
     _, [problem] = examined(made, base=OWN, lock_bases=True)
-    assert "no run here would use it: its base is another one now" in problem
+    assert "no run here would use it: its base has changed" in problem

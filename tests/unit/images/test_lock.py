@@ -65,7 +65,7 @@ def test_an_answer_is_new_or_as_known_or_loudly_another(one: Answer, state: str)
         ("dial tcp: lookup mirror: no such host", "its name cannot be resolved"),
         ("unauthorized: authentication required", "without a login"),
         ("denied: requested access to the resource is denied", "log in with `docker login`"),
-        ("invalid reference format", "gave no digest (invalid reference format)"),
+        ("invalid reference format", "returned no digest (invalid reference format)"),
     ],
 )
 def test_what_failed_is_told_apart_with_the_image_and_what_was_said(said: str, told: str):

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.engines.docker import image, nvidia
 from orchestrator.images import report, sizes
-from orchestrator.images.prune import Garbage, Spared, find_orphaned_code, part
+from orchestrator.images.prune import Garbage, KeptItem, find_orphaned_code, part
 from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import judged, kept, recipe
 
@@ -29,7 +29,7 @@ def test_an_image_that_a_container_uses_is_left_alone_and_that_is_said(state: st
     taken, [spared] = part([OLD, NEW], [user("sha256:old", state)], None, all=False)
     told = "running" if state == "running" else "stopped"
     assert taken == ()
-    assert spared == Spared(name=OLD.image.name, why=f"the {told} container busy uses it")
+    assert spared == KeptItem(name=OLD.image.name, why=f"the {told} container busy uses it")
 
 
 def test_a_current_image_in_use_is_not_mentioned_where_nobody_would_take_it():
@@ -38,7 +38,7 @@ def test_a_current_image_in_use_is_not_mentioned_where_nobody_would_take_it():
 
 def test_an_image_that_somebody_has_named_is_left_alone():
     named = judged("stale", recipe(), recipe().tag, "mine:1")
-    assert part([named], [], None, all=True)[1] == (Spared(name=recipe().tag, why="it is named mine:1 too"),)
+    assert part([named], [], None, all=True)[1] == (KeptItem(name=recipe().tag, why="it is named mine:1 too"),)
 
 
 def test_images_on_another_base_go_only_where_one_is_named_or_all_do():
@@ -57,7 +57,7 @@ def test_images_of_other_users_go_only_where_all_do():
     )
     taken, [spared] = part([mine, theirs], [], None, all=False)
     assert taken == (mine,)
-    assert spared == Spared(name=theirs.image.name, why="another user or installation built it; take --all")
+    assert spared == KeptItem(name=theirs.image.name, why="another user or installation built it; take --all")
     assert part([mine, theirs], [], None, all=True) == ((mine, theirs), ())
     assert part([mine, theirs], [], None, all=True, others=False)[0] == (mine,), "the images of old nightlies"
 
@@ -86,15 +86,15 @@ def test_what_images_share_is_counted_once():
 
 def test_the_table_tells_what_goes_and_what_stays(tmp_path):
     garbage = Garbage(
-        images=(replace(OLD, why="its lock is another one now"),),
+        images=(replace(OLD, why="its lock has changed"),),
         images_bytes=10**9,
         containers=("a", "b"),
         environments=((tmp_path / "1.0.0-cpu-py3.7-0123", 500_000_000),),
-        spared=(Spared(name="tfcompare:x", why="the running container busy uses it"),),
+        spared=(KeptItem(name="tfcompare:x", why="the running container busy uses it"),),
     )
     text = render_plain(lambda width: report.of_garbage(garbage))
     assert garbage
-    assert "its lock is another one now" in text
+    assert "its lock has changed" in text
     assert "2 containers" in text
     assert "500.0 MB" in text
     assert "left alone: tfcompare:x: the running container busy uses it" in text
@@ -116,7 +116,7 @@ def test_code_that_a_driver_made_goes_with_the_last_image_that_it_was_made_for(t
         containers=(),
         environments=(),
         spared=(),
-        made_by_drivers=find_orphaned_code(made, staying),
+        driver_code=find_orphaned_code(made, staying),
     )
     assert garbage
     assert garbage.frees == 7

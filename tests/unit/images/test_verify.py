@@ -13,7 +13,7 @@ from orchestrator.catalog.version import Flavour
 from orchestrator.engines.docker import container
 from orchestrator.engines.docker.inside import Inside, look_inside, parse_answer
 from orchestrator.images import report
-from orchestrator.images.verify import Verified, check_contents
+from orchestrator.images.verify import Verification, check_contents
 from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import flavour, recipe, version, with_locks
 
@@ -220,7 +220,7 @@ def test_the_table_tells_what_was_expected_only_where_it_was_not_found(locked: F
     made = recipe(lock=lock_hash(locked))
     found = inside(python="3.6.15", imported={"error": "a\nb"})
     checks = tuple(check_contents(found, made.labels, version("1.14.0"), locked, made))
-    one = Verified(version="1.14.0", flavour="cpu", image=made.tag, checks=checks)
+    one = Verification(version="1.14.0", flavour="cpu", image=made.tag, checks=checks)
     text = render_plain(lambda width: report.of_checks([one]))
     assert not one.ok
     assert f" {made.spec[:12]}\n" in text, "a hash is told by its beginning"

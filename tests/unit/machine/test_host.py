@@ -12,9 +12,9 @@ from orchestrator.machine import host
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.machine.host import (
     TICKS_A_SECOND,
-    Meanwhile,
+    DisturbanceMonitor,
+    Interference,
     Reading,
-    Witness,
     host_facts,
     is_here,
     moment,
@@ -71,7 +71,7 @@ def machine(tmp_path: Path) -> Path:
 
 def test_cpu_time_that_is_not_ours_is_foreign() -> None:
     found = Reading(10.0, 100.0, 5.0).until(Reading(12.0, 103.0, 5.0), own=1.0)
-    assert found == Meanwhile(foreign_cores=1.0, steal_share=0.0)
+    assert found == Interference(foreign_cores=1.0, steal_share=0.0)
     assert found.disturbance == "other processes kept 1.0 cores busy"
 
 
@@ -157,8 +157,8 @@ def test_a_process_group_has_spent_what_its_processes_and_their_ended_children_h
         (machine / f"proc/{pid}").mkdir()
         rest = " ".join(map(str, (1, group, *[0] * 8, *ticks, 20, 0, 1, 0, 777)))
         (machine / f"proc/{pid}/stat").write_text(f"{pid} (a) name)) S {rest}\n")
-    assert host.spent_by({41}, machine) * TICKS_A_SECOND == pytest.approx(500)
-    assert host.spent_by((), machine) == host.spent_by({7}, machine) == 0.0
+    assert host.sum_cpu_time({41}, machine) * TICKS_A_SECOND == pytest.approx(500)
+    assert host.sum_cpu_time((), machine) == host.sum_cpu_time({7}, machine) == 0.0
     first = next(host.read_processes(machine))
     assert (first.name, first.started) == ("a) name)", 777)
 
@@ -292,14 +292,14 @@ def told(monkeypatch: pytest.MonkeyPatch):
 
 def test_on_a_cpu_no_card_is_asked(told) -> None:
     asked = told()
-    witness = Witness.begin(None)
+    witness = DisturbanceMonitor.begin(None)
     witness.look()
     assert (witness.disturbance(None), witness.spans(), asked) == ("", (), [])
 
 
 def test_a_card_that_was_throttled_in_any_burst_disturbed_the_visit(told) -> None:
     asked = told(IDLE, IDLE, HOT, IDLE, IDLE)
-    witness = Witness.begin(None, ("GPU-4d6a",))
+    witness = DisturbanceMonitor.begin(None, ("GPU-4d6a",))
     for _ in range(3):
         witness.look()
     assert witness.disturbance(None) == "GPU 0 was throttled (thermal slowdown)"
@@ -310,7 +310,7 @@ def test_a_card_that_was_throttled_in_any_burst_disturbed_the_visit(told) -> Non
 
 def test_a_power_cap_is_in_the_record_and_no_disturbance(told) -> None:
     told(IDLE, CAPPED, IDLE)
-    witness = Witness.begin(None, ())
+    witness = DisturbanceMonitor.begin(None, ())
     witness.look()
     assert witness.disturbance(None) == ""
     assert witness.spans()[0].throttled == ("power cap",)
@@ -319,7 +319,7 @@ def test_a_power_cap_is_in_the_record_and_no_disturbance(told) -> None:
 def test_a_witness_says_what_others_did_since_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
     readings = iter([Reading(10.0, 100.0, 5.0, cpus=4), Reading(12.0, 107.0, 5.2, cpus=4)])
     monkeypatch.setattr(host, "read_counters", lambda cpus: next(readings))
-    witness = Witness.begin(None)
+    witness = DisturbanceMonitor.begin(None)
     meanwhile = witness.meanwhile(3.0)
     assert meanwhile is not None
     assert (meanwhile.foreign_cores, meanwhile.steal_share) == (2.0, pytest.approx(0.025))
@@ -330,15 +330,17 @@ def test_what_a_runs_own_workers_spend_between_bursts_is_not_foreign(monkeypatch
     """Replicates report a second of their bursts, and their process groups show three."""
     readings, spent = iter([Reading(10.0, 100.0, 5.0), Reading(12.0, 103.0, 5.0)]), iter([7.0, 10.0])
     monkeypatch.setattr(host, "read_counters", lambda cpus: next(readings))
-    monkeypatch.setattr(host, "spent_by", lambda groups: next(spent))
-    meanwhile = Witness.begin(None, groups=(41,)).meanwhile(1.0)
+    monkeypatch.setattr(host, "sum_cpu_time", lambda groups: next(spent))
+    meanwhile = DisturbanceMonitor.begin(None, groups=(41,)).meanwhile(1.0)
     assert meanwhile is not None
     assert meanwhile.foreign_cores == 0.0
 
 
 def test_what_the_counters_show_is_told_before_the_cards_are_asked(told) -> None:
     asked = told(IDLE)
-    witness = Witness.begin(None, ("GPU-4d6a",))
-    assert witness.disturbance(Meanwhile(foreign_cores=1.0, steal_share=0.0)) == "other processes kept 1.0 cores busy"
+    witness = DisturbanceMonitor.begin(None, ("GPU-4d6a",))
+    assert (
+        witness.disturbance(Interference(foreign_cores=1.0, steal_share=0.0)) == "other processes kept 1.0 cores busy"
+    )
     assert len(asked) == 1
     assert witness.meanwhile(0.0) is None

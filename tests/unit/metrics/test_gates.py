@@ -188,12 +188,12 @@ def test_what_a_gate_needs_is_compared_as_well_if_it_costs_nothing():
         ("output:differs", {"named": ("time",)}, "the run does not compare output; name it: --metric output"),
         ("leak:more", {}, "name it, which takes more calls: --metric first,memory,output,leak"),
         ("slower,p99:slower", {}, "name it, which takes more calls: --metric first,memory,output,p99"),
-        ("first:slower", {"program": True}, "a program behind -- has no first; leave it out"),
-        ("output:differs", {"program": True, "named": ("output",)}, "a program behind -- has no output"),
-        ("leak:more", {"program": True}, "a program behind -- has no leak"),
+        ("first:slower", {"program": True}, "a program after -- has no first; leave it out"),
+        ("output:differs", {"program": True, "named": ("output",)}, "a program after -- has no output"),
+        ("leak:more", {"program": True}, "a program after -- has no leak"),
         ("gpu_memory:more", {}, "a run on a CPU has no gpu_memory"),
         ("gpu_memory:more", {"named": ("gpu_memory",)}, "a run on a CPU has no gpu_memory"),
-        ("step:slower", {}, "only a program behind -- has steps of fit"),
+        ("step:slower", {}, "only a program after -- has steps of fit"),
         ("step:slower", {"program": True, "judge": "cpu"}, "with --judge cpu a run does not compare step, and a gate"),
         ("cpu:slower", {"judge": "cpu"}, "with --judge cpu a run does not compare cpu, and a gate without a metric is"),
     ],
@@ -214,10 +214,10 @@ def test_a_gate_about_what_a_finished_run_does_not_compare_is_refused():
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("slow", "unknown outcome 'slow'; it is slower, faster, inconclusive, died, exploratory"),
-        ("memory:slower", "unknown outcome of memory 'slower'; it is more, less, inconclusive"),
-        ("first:more", "it is slower, faster, inconclusive"),
-        ("output:more", "it is differs, inconclusive"),
+        ("slow", "unknown outcome 'slow'; choose from slower, faster, inconclusive, died, exploratory"),
+        ("memory:slower", "unknown outcome of memory 'slower'; choose from more, less, inconclusive"),
+        ("first:more", "choose from slower, faster, inconclusive"),
+        ("output:more", "choose from differs, inconclusive"),
         (
             "colour:more",
             "there is no metric 'colour'; they are time, first, memory, leak, build, import, cpu, gpu_memory, "

@@ -13,7 +13,7 @@ from orchestrator.bisect import state as searches
 from orchestrator.errors import UsageError
 from orchestrator.formats import PROFILE
 from orchestrator.history.alarms import state
-from orchestrator.history.model import Alarm, AlarmOpened, Explained, Key, Moved
+from orchestrator.history.model import Alarm, AlarmOpened, CauseFound, Key, StateChanged
 from orchestrator.history.store import Store
 from orchestrator.history.wording import describe_cause
 from orchestrator.nightly import causes
@@ -233,7 +233,7 @@ def test_what_is_not_searched(house: House, why: str):
 def test_what_people_know_or_what_is_over_is_not_searched(house: House):
     house.opened(ALARM)
     for number, way in enumerate(("known", "muted", "recovered")):
-        moved = Moved(at=datetime(2026, 11, 23, number, tzinfo=UTC), alarm=ALARM.id, state=way)
+        moved = StateChanged(at=datetime(2026, 11, 23, number, tzinfo=UTC), alarm=ALARM.id, state=way)
         house.store.record(moved)
         house.looks()
     assert house.asked == []
@@ -262,9 +262,9 @@ def test_what_a_later_event_leaves_empty_stays_as_it_was():
     at = ALARM.opened
     events = [
         AlarmOpened(at=at, alarm=ALARM),
-        Explained(at=at, alarm=ALARM.id, findings=("grown: f",)),
-        Explained(at=at, alarm=ALARM.id, good=DAYS[1], bad=DAYS[2], searched=True),
-        Explained(at=at, alarm="unheard", searched=True),
+        CauseFound(at=at, alarm=ALARM.id, findings=("grown: f",)),
+        CauseFound(at=at, alarm=ALARM.id, good=DAYS[1], bad=DAYS[2], searched=True),
+        CauseFound(at=at, alarm="unheard", searched=True),
     ]
     [found] = state.current(events)
     assert (found.findings, found.good, found.bad, found.bisect) == (("grown: f",), DAYS[1], DAYS[2], ALARM.bisect)

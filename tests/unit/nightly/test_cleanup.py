@@ -137,7 +137,7 @@ def test_an_entry_in_pieces_is_left_alone_and_told() -> None:
 def test_nothing_old_is_nothing_said() -> None:
     lock(DAYS[0], 99)
     said: list[str] = []
-    assert (cleanup.retire(3, Heard(said)), said) == (cleanup.Retired(), [])
+    assert (cleanup.retire(3, Heard(said)), said) == (cleanup.Removal(), [])
 
 
 def test_a_table_that_cannot_be_read_fails_no_night() -> None:

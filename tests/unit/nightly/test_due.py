@@ -22,7 +22,7 @@ from orchestrator.nightly.due import (
     INTERVAL,
     ON_TIME,
     DueNights,
-    Marked,
+    NightRecord,
     age,
     decide,
     find_night,
@@ -69,7 +69,7 @@ def test_an_hour_that_the_clock_leaves_out_comes_as_the_one_after_it(berlin: Non
     assert next_after(datetime(2026, 3, 28, 12), AT).isoformat() == "2026-03-29T03:30:00+02:00"
     assert next_after(datetime(2026, 3, 29, 3, 30), AT).isoformat() == "2026-03-30T02:30:00+02:00"
     # Whoever asks at the first moment after it is not late.
-    before = Marked(date(2026, 3, 28), date(2026, 3, 28))
+    before = NightRecord(date(2026, 3, 28), date(2026, 3, 28))
     assert decide(before, datetime(2026, 3, 29, 3, 0), AT, "skip")[1] == "begin"
 
 
@@ -111,7 +111,7 @@ class Machine:
     # The true time, and how far the clock is ahead of it.
     true: datetime
     ahead: timedelta = timedelta(0)
-    marked: Marked | None = None
+    marked: NightRecord | None = None
     begun: list[tuple[date, datetime]] = field(default_factory=list)
 
     @property
@@ -129,7 +129,7 @@ class Machine:
         if step == "begin":
             night = find_night(self.now, self.at)
             self.begun.append((night, self.now))
-            self.marked = Marked(night, night)
+            self.marked = NightRecord(night, night)
 
 
 times = st.builds(clock_time, st.integers(0, 23), st.integers(0, 59))

@@ -154,14 +154,14 @@ def test_a_reference_that_the_index_has_no_more(house: House, monkeypatch: pytes
 
     def fail(*asked: object, **how: object) -> None:
         raise EnvironmentFailed(
-            "the reference 1.13 cannot be had, and nothing is measured without it: the index has it no more"
+            "the reference 1.13 is not available, and nothing can be measured without it: the index has it no more"
         )
 
     monkeypatch.setattr(nights.versions, "resolve_followed", fail)
     report = house.night()
     assert report.night.outcome == "failed"
     [said] = report.night.said
-    assert said.startswith("the reference 1.13 cannot be had")
+    assert said.startswith("the reference 1.13 is not available")
     assert alarms(house) == 0
     assert runs(house.store.read().points()) == BEFORE
 

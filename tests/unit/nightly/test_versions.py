@@ -140,7 +140,7 @@ def test_an_index_without_nightlies_for_this_python_costs_the_nightly_only(index
     [missing] = found.unavailable
     assert missing.name == "nightly"
     assert missing.reason == "lock: nightly: the index has no nightly for the newest release's Python"
-    assert said == [f"nightly cannot be had tonight: {missing.reason.removeprefix('lock: ')}"]
+    assert said == [f"nightly is not available tonight: {missing.reason.removeprefix('lock: ')}"]
 
 
 def test_the_index_is_asked_once_and_only_if_a_name_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from orchestrator.model import Case
 from orchestrator.profiling import report
-from orchestrator.profiling.model import Profiled
+from orchestrator.profiling.model import ProfileResult
 from orchestrator.terminal.text import render_plain
 from tests.support.builders import NEW, OLD, case
 from tests.support.kept import kept
@@ -40,7 +40,7 @@ AFTER = profile(
 )  # fmt: skip
 
 
-def scene() -> Profiled:
+def scene() -> ProfileResult:
     return profiled(
         [
             arm(PREDICT, OLD, BEFORE),
@@ -53,7 +53,7 @@ def scene() -> Profiled:
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch):
-    def draw(of: Profiled, width: int) -> str:
+    def draw(of: ProfileResult, width: int) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
         return render_plain(lambda width: report.layout_profile(of, width))
 

@@ -24,7 +24,7 @@ from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions
 from orchestrator.profiling import run as story
-from orchestrator.profiling.model import Profiled
+from orchestrator.profiling.model import ProfileResult
 from orchestrator.profiling.run import ProfileOptions
 from orchestrator.profiling.stored import read_profile
 from orchestrator.results.evaluation import judge_run
@@ -91,7 +91,7 @@ def changed(options: ProfileOptions, **changes: Any) -> ProfileOptions:
     return ProfileOptions(run=replace(options.run, **changes), calls=calls)
 
 
-def ended(done: Profiled) -> list[tuple[str, str, str]]:
+def ended(done: ProfileResult) -> list[tuple[str, str, str]]:
     return [(arm.case.label, str(arm.target), arm.outcome) for arm in done.arms]
 
 

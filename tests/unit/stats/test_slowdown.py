@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from orchestrator.stats.slowdown import MOST_TOLD, format_margin, format_slowdown
+from orchestrator.stats.slowdown import LARGEST_SHOWN, format_margin, format_slowdown
 from tests.conftest import ROOT
 
 
 def test_a_slowdown_has_its_percentage_up_to_a_factor_of_two() -> None:
     assert format_slowdown(0.0123) == "1.2%"
-    assert format_slowdown(MOST_TOLD) == "100.0%"
-    assert format_slowdown(MOST_TOLD + 0.01) == "over 100%"
+    assert format_slowdown(LARGEST_SHOWN) == "100.0%"
+    assert format_slowdown(LARGEST_SHOWN + 0.01) == "over 100%"
 
 
 @pytest.mark.parametrize("text", ["5%", "2.5%", "0.4%", "7%", "29%", "0.05%", "99.9%"])

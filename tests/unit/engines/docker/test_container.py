@@ -121,7 +121,7 @@ KILLED = {"Running": False, "OOMKilled": False, "ExitCode": 137}
 @pytest.fixture
 def attach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ContainerChannel]]:
     monkeypatch.setattr(container, "END_S", 0.3)
-    monkeypatch.setattr(container, "LEAVE_S", 0.1)
+    monkeypatch.setattr(container, "EXIT_S", 0.1)
     with ExitStack() as held:
 
         def attach(api: Api, log: Path = tmp_path / "log") -> ContainerChannel:

@@ -355,7 +355,7 @@ if os.fork() == 0:
 
 
 def test_closing_does_not_wait_for_a_daemon_that_a_worker_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(channels, "LEAVE_S", 0.1)
+    monkeypatch.setattr(channels, "EXIT_S", 0.1)
     channel = ProcessChannel([sys.executable, "-c", DAEMON], dict(os.environ), tmp_path / "log")
     daemon = int(channel.receive(PATIENCE_S))
     begun = time.monotonic()

@@ -11,7 +11,7 @@ from orchestrator.engines.worker.client import (
     Died,
     Opened,
     Refused,
-    SeenGpu,
+    VisibleGpu,
     WorkerClient,
     WorkerDied,
 )
@@ -143,7 +143,7 @@ def test_a_worker_that_failed_to_start_says_at_what():
 
 def test_a_probe_that_ends_its_process_is_no_list_of_gpus():
     seen = {"kind": "probed", "gpus": [{"name": "H200", "capability": "9.0"}, {}], "driver": {}}
-    assert client(seen)[0].gpus(1.0).gpus == (SeenGpu("H200", "9.0"), SeenGpu("", ""))
+    assert client(seen)[0].gpus(1.0).gpus == (VisibleGpu("H200", "9.0"), VisibleGpu("", ""))
     with pytest.raises(WorkerDied, match="asking TensorFlow for its GPUs ended the process: ended with exit code 3"):
         client(DIED)[0].gpus(1.0)
 

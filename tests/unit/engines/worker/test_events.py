@@ -9,7 +9,7 @@ import pytest
 from orchestrator import contract
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Burst, Died, Refused, WorkerClient, WorkerDied
-from orchestrator.engines.worker.events import LONGEST_LOG, LONGEST_TEXT, OddEvent, parse_event
+from orchestrator.engines.worker.events import LONGEST_LOG, LONGEST_TEXT, InvalidEvent, parse_event
 from tests.support.builders import case, target
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -79,7 +79,7 @@ ODD = {
 
 @pytest.mark.parametrize(("kind", "changes"), ODD.values(), ids=ODD)
 def test_a_value_that_cannot_be_is_odd(kind: str, changes: dict[str, Any]):
-    with pytest.raises(OddEvent):
+    with pytest.raises(InvalidEvent):
         parse_event(line(kind, **changes))
 
 

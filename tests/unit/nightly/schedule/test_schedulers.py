@@ -26,5 +26,5 @@ def test_where_nothing_can_call_it_that_is_said(machine):
     words = "there is no systemctl; there is no crontab. `tfcompare nightly serve` waits by itself"
     with pytest.raises(UsageError, match=words):
         schedulers.find_scheduler(None)
-    with pytest.raises(UsageError, match="--scheduler 'at': it is systemd or cron"):
+    with pytest.raises(UsageError, match="--scheduler 'at': choose systemd or cron"):
         schedulers.find_scheduler("at")

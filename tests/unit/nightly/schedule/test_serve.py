@@ -145,7 +145,7 @@ def test_a_program_that_cannot_be_run_is_told_and_waited_for_again(world):
 
 
 def test_a_night_that_hangs_is_ended(world, monkeypatch, tmp_path):
-    monkeypatch.setattr("orchestrator.nightly.schedule.units.BELT_S", 1)
+    monkeypatch.setattr("orchestrator.nightly.schedule.units.HARD_LIMIT_S", 1)
     ended = tmp_path / "ended"
     program = ("/bin/sh", "-c", f"trap 'touch {ended}; exit 1' TERM; while :; do sleep 0.1; done")
     world.until = datetime(2026, 11, 4, 12)

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.history.model import Night
 from orchestrator.nightly.due import ON_TIME
 from orchestrator.nightly.lock import Holder
-from orchestrator.nightly.schedule.status import describe_standing, standing
+from orchestrator.nightly.schedule.status import describe_status, standing
 from tests.support.schedules import PLANNED
 
 NOW = datetime(2026, 11, 4, 12).astimezone()
@@ -41,7 +41,7 @@ def found(*events: Night, running: Holder | None = None, now: datetime = NOW, **
 
 
 def test_a_night_that_was_measured_is_told_with_its_result_and_the_next():
-    told = "\n".join(describe_standing(found(NIGHT), NOW))
+    told = "\n".join(describe_status(found(NIGHT), NOW))
     assert found(NIGHT).wrong == ()
     for words in (
         "every night at 02:30, by cron of somebody; one that is missed is caught up",
@@ -56,7 +56,7 @@ def test_a_night_that_was_measured_is_told_with_its_result_and_the_next():
 
 def test_a_night_that_runs_is_told_with_its_beginning():
     one = found(running=RUNNING)
-    assert "now: a nightly run is in progress since 2026-11-04 02:30 (pid 7)" in describe_standing(one, NOW)
+    assert "now: a nightly run is in progress since 2026-11-04 02:30 (pid 7)" in describe_status(one, NOW)
     assert one.wrong == ()
 
 
@@ -66,7 +66,7 @@ def test_a_night_that_runs_is_told_with_its_beginning():
 def test_a_night_that_failed_or_hung_is_wrong(outcome: Any, words: str):
     one = found(replace(NIGHT, outcome=outcome, said=("no engine",)))
     assert one.wrong == (f"the nightly run of 2026-11-04 {words}",)
-    assert f"wrong: {one.wrong[0]}" in describe_standing(one, NOW)
+    assert f"wrong: {one.wrong[0]}" in describe_status(one, NOW)
 
 
 def test_a_night_that_left_nothing_is_wrong_once_it_had_its_time():
@@ -105,7 +105,7 @@ def test_a_night_caught_up_in_the_morning_counts_for_the_one_that_was_due():
 
 
 def test_logins_among_the_flags_are_not_told():
-    told = describe_standing(found(flags=("--notify", "mailto://me:secret@example.org")), NOW)
+    told = describe_status(found(flags=("--notify", "mailto://me:secret@example.org")), NOW)
     assert "secret" not in "\n".join(told)
 
 

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import status
 from orchestrator.nightly.schedule import units as schedule
-from orchestrator.nightly.schedule.units import END, MARK, Torn
+from orchestrator.nightly.schedule.units import END, MARK, BrokenMarks
 from tests.support.schedules import PLANNED, planned, wanted
 
 AWKWARD = ("--versions", "2.13", "--notify", "json://${LOGIN}@here/100%?a=\"b\"&c='d'\\e", "--case", "power[a=b c]")
@@ -171,7 +171,7 @@ def test_a_marker_names_no_file_elsewhere(name: str):
 def test_a_crontab_with_one_mark_of_two_is_not_touched():
     ours = schedule.cron_lines(PLANNED, Path("/nightly.sh"))
     for torn in (ours.removesuffix(END), "0 5 * * * mine\n" + END):
-        with pytest.raises(Torn):
+        with pytest.raises(BrokenMarks):
             schedule.own_part(torn)
 
 
