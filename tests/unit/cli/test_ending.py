@@ -243,7 +243,6 @@ ENCODED = [
     (("export", "RUN", "--format", "markdown"), "latin-1"),
     pytest.param(PRINTING["a table"], "latin-1", marks=SLOW),
     pytest.param(PRINTING["help"], "ascii", marks=SLOW),
-    pytest.param(PRINTING["a list"], "ascii", marks=SLOW),
 ]
 
 
