@@ -156,7 +156,8 @@ def print_listing(listing: Listing, format: str, *, whole: bool = False) -> None
     console = Console()
     lines = list(_details(listing) if whole else _lines(listing, console.width if console.is_terminal else None))
     if console.is_terminal and len(lines) >= console.height:
-        with console.pager(styles=True):
+        # A pager may show what sets colours as characters.
+        with console.pager():
             console.print(*lines, sep="\n", soft_wrap=True)
         return
     console.print(*lines, sep="\n", soft_wrap=True)
@@ -164,14 +165,14 @@ def print_listing(listing: Listing, format: str, *, whole: bool = False) -> None
 
 def _lines(listing: Listing, width: int | None) -> Iterable[Text]:
     """Yield the header, a line per item, and how many there are; a terminal gets what fits into its width."""
-    rows = [listing.columns, *listing.rows]
+    rows = [tuple(safe_text(cell).plain for cell in row) for row in (listing.columns, *listing.rows)]
     widths = [max(cell_len(row[column]) for row in rows) for column in range(len(listing.columns) - 1)]
     rest = max((width or 0) - sum(widths) - len(GAP) * len(widths), NARROWEST)
     for number, row in enumerate(rows):
         line = Text(GAP).join(
-            Text(safe_text(cell).plain.ljust(widest)) for cell, widest in zip(row, widths, strict=False)
+            Text(cell + " " * (widest - cell_len(cell))) for cell, widest in zip(row, widths, strict=False)
         )
-        last = safe_text(row[-1])
+        last = Text(row[-1])
         if width is not None:
             last.truncate(rest, overflow="ellipsis")
         line = line.append(GAP).append_text(last) if widths else last

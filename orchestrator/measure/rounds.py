@@ -111,6 +111,9 @@ class RoundLoop:
         ]
         if not evaluation.plan.program or rounds.keep_going or not open_:
             return ""
+        if any(each.verdict == "inconclusive" for each in evaluation.of_metrics):
+            # The user asked for rounds for a metric, and nothing foretells those.
+            return ""
         round_s = sum(self.rotation.round_s(group, 1) for group in self.rotation.groups(list(open_cases)))
         ahead = rounds.looks[-1] - number
         if rounds.budget_s is not None:

@@ -210,7 +210,7 @@ def block_of_cases(evaluation: Evaluation, arrangement: Arrangement) -> CaseBloc
             *(replace(row, name=f"{row.name}, {MEASURES['step']}") for row in steps),
         ],
         baseline=baseline,
-        means={} if arrangement.only else _means(evaluation, "time"),
+        means={} if arrangement.only else find_means_of(evaluation, "time"),
         worst_first=arrangement.sort == Arrangement.sort,
     )
 
@@ -257,7 +257,7 @@ def block_of_metric(evaluation: Evaluation, metric: Metric) -> CaseBlock:
         ],
         metric=metric,
         baseline=baseline,
-        means=_means(evaluation, metric),
+        means=find_means_of(evaluation, metric),
     )
 
 
@@ -274,7 +274,8 @@ def block_of_results(evaluation: Evaluation) -> CaseBlock:
     )
 
 
-def _means(evaluation: Evaluation, metric: Metric) -> dict[Target, MeanRatio]:
+def find_means_of(evaluation: Evaluation, metric: Metric) -> dict[Target, MeanRatio]:
+    """Return the mean of a metric for each target that has one."""
     return {mean.candidate: mean for mean in evaluation.means if mean.metric == metric}
 
 

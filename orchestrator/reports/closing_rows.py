@@ -16,7 +16,7 @@ from orchestrator.model import (
     Target,
     VerdictName,
 )
-from orchestrator.reports.case_rows import LIKE_VERDICTS, OUTPUT_MARKS, CaseCell, CaseRow
+from orchestrator.reports.case_rows import LIKE_VERDICTS, OUTPUT_MARKS, CaseCell, CaseRow, find_means_of
 from orchestrator.reports.columns import MARKS, SMALL_MARKS, format_estimate, format_interval, mark_verdict
 from orchestrator.reports.magnitudes import show_estimate, show_figures
 
@@ -43,7 +43,7 @@ def closing_rows(evaluation: Evaluation, rows: Iterable[CaseRow]) -> list[Closin
 
 def mean_row(evaluation: Evaluation, metric: Metric, comparisons: Sequence[Comparison]) -> ClosingRow:
     """Return the row of the means of a metric, which has no cells if there are none."""
-    means, margin = _means(evaluation, metric), find_margin(evaluation.plan, metric)
+    means, margin = find_means_of(evaluation, metric), find_margin(evaluation.plan, metric)
     cells = {
         target: _mean_cell(mean, margin, [each for each in comparisons if _target(each) == target])
         for target, mean in means.items()
@@ -63,7 +63,7 @@ def _mean_cell(mean: MeanRatio, margin: float, comparisons: Iterable[Comparison]
 
 
 def _metric_row(evaluation: Evaluation, metric: Metric, comparisons: Iterable[Comparison]) -> ClosingRow:
-    spec, means = METRICS[metric], _means(evaluation, metric)
+    spec, means = METRICS[metric], find_means_of(evaluation, metric)
     by_target: dict[Target, list[Comparison]] = {}
     for each in comparisons:
         if each.estimate is not None or each.seen_ratio is not None:
@@ -119,10 +119,6 @@ def _outputs_cell(outputs: Sequence[OutputComparison]) -> CaseCell:
     elif compared and compared < len(outputs):
         figure = f"{compared} of {len(outputs)}"
     return CaseCell(figure, words, LIKE_VERDICTS[verdict], OUTPUT_MARKS[verdict])
-
-
-def _means(evaluation: Evaluation, metric: Metric) -> Mapping[Target, MeanRatio]:
-    return {mean.candidate: mean for mean in evaluation.means if mean.metric == metric}
 
 
 def _target(comparison: Comparison) -> Target:

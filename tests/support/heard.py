@@ -1,4 +1,4 @@
-"""Views for tests: those that keep what they are told, and one that hands it to functions."""
+"""Views for tests: two keep what they are told, and one passes it to functions."""
 
 from collections.abc import Callable
 

@@ -1,12 +1,9 @@
 """A run on a terminal, with real workers and a stub in place of TensorFlow: the table is drawn while it measures."""
 
-import fcntl
 import os
 import pty
 import re
-import struct
 import sys
-import termios
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.support import stub
 from tests.support.stub_runs import RUN
+from tests.support.terminals import read_terminal
 
 WORKLOAD = """
 import time
@@ -40,19 +38,7 @@ def watch(folder: Path, width: int, height: int, *flags: str) -> str:
         environment = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT), "HOME": str(folder)}
         argv = [sys.executable, "-c", RUN, *words, str(stub.write(folder / "stub"))]
         os.execve(sys.executable, argv, environment)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-    parts = []
-    while True:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        parts.append(part)
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, b"".join(parts).decode()
-    return ESCAPE.sub("", b"".join(parts).decode()).replace("\r", "\n")
+    return ESCAPE.sub("", read_terminal(pid, terminal, width, height)).replace("\r", "\n")
 
 
 @pytest.mark.parametrize("width", [60, 120])

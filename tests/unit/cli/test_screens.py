@@ -1,13 +1,10 @@
 """What a person sees: the real command in a real terminal of several widths; screens are kept to the letter."""
 
-import fcntl
 import os
 import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.support.kept import FOLDER, kept
 from tests.support.small_run import write_run
+from tests.support.terminals import read_terminal
 
 WIDTHS = (60, 80, 120, 200)
 # Every way to have no colours, and one to have no bold either.
@@ -51,19 +49,7 @@ def screen(folder: Path, width: int, *argv: str, **more: str) -> str:
     if not pid:
         os.chdir(folder)
         os.execve(PROGRAM, [str(PROGRAM), *argv], environment(**more))
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    parts = []
-    while True:
-        try:
-            part = os.read(terminal, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        parts.append(part)
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return b"".join(parts).decode().replace("\r\n", "\n")
+    return read_terminal(pid, terminal, width).replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
