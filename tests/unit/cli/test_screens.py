@@ -90,3 +90,12 @@ def test_a_reader_that_stops_early_is_no_failure(runs: Path):
     )  # fmt: skip
     assert (piped.returncode, piped.stderr) == (0, "")
     assert piped.stdout.splitlines() == [line.rstrip() for line in usual().splitlines()[:3]]
+
+
+def test_a_long_list_goes_to_the_pager_without_colours_and_a_short_one_does_not(runs: Path):
+    paged = screen(runs, 80, "list", "claims", PAGER="sed s/^/paged:/")
+    assert "\x1b[1m" not in paged
+    assert sum(line.startswith("paged:") for line in paged.splitlines()) > 100
+    short = screen(runs, 80, "list", "suites", PAGER="sed s/^/paged:/")
+    assert "paged:" not in short
+    assert ESCAPE.search(short)

@@ -88,3 +88,11 @@ def test_workloads_are_measured_to_the_end_of_their_looks(tmp_path: Path, clock:
     stage = Stage({("a", NEW): Part(wild)})
     played = play(tmp_path, replace(plan([case("a")], budget_s=None), looks=LOOKS), stage, view=Told(), started=0.0)
     assert rounds_of(played) == LOOKS[-1]
+
+
+def test_a_program_goes_on_for_a_metric_that_the_user_asked_rounds_for(tmp_path: Path, clock: Clock):
+    stage = clock.stage({PROGRAM.workload: 20.0}, times=wild)
+    played = measure(tmp_path, stage, Told(), metrics=("cpu",), decides=("cpu",))
+    assert {each.verdict for each in played.evaluation.metrics["cpu"]} == {"inconclusive"}
+    assert "would decide nothing" not in played.ending
+    assert rounds_of(played) == LOOKS[-1]
