@@ -19,7 +19,7 @@ from orchestrator.model import ArmKey, Case, Ended, EnvironmentFacts, Target
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
-from orchestrator.terminal.view import View
+from orchestrator.terminal.view import RoundDone, View
 from tests.support import stub
 from tests.support.stub_engine import Environment
 
@@ -70,14 +70,14 @@ class Recorder(View):
         self._round: Round | None = None
         self._ended = 0.0
 
-    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+    def round_done(self, done: RoundDone) -> None:
         self.write()
         self._ended = time.monotonic()
         streams = [stream.path.stat().st_size for stream in self._run.worker_output.streams()]
         self._round = Round(
-            number=number,
-            replicates=cases * len(VERSIONS),
-            seconds=took_s,
+            number=done.number,
+            replicates=done.cases * len(VERSIONS),
+            seconds=done.took_s,
             look_s=0.0,
             resident_mb=_read_status("VmRSS"),
             files=sum(1 for _ in self._run.path.rglob("*")),
