@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,10 +13,10 @@ from orchestrator import catalog
 from orchestrator.bundled import IMAGES
 from orchestrator.catalog import architectures, locking, user_data, user_table
 from orchestrator.catalog.locking import Lock
+from orchestrator.catalog.package_index import list_releases
 from orchestrator.catalog.table import FlavourTable
-from orchestrator.catalog.uv import RESOLVE_TIMEOUT_S, Unresolved
+from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import FlavourName, Version
-from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
 from orchestrator.machine.supported import find_architecture
 from orchestrator.terminal.view import View
@@ -38,7 +36,7 @@ def provide_locks(
 ) -> tuple[str, ...]:
     """Lock the named patches and nightlies that no table has for this device, and return the names.
 
-    A nightly's name becomes its number. `packages` holds the nightlies of the index, if it has been asked for them
+    A nightly's name is replaced by its number. `packages` holds the nightlies of the index, if they have been queried
     already.
     """
     found = tuple(_provide_one(name, view, packages, device) for name in names)
@@ -73,7 +71,7 @@ def _lock_for_architecture(names: Sequence[str], view: View) -> None:
 
 def _provide_one(name: str, view: View, packages: Mapping[str, str] | None, device: FlavourName) -> str:
     version = catalog.find_version(name)
-    if version and _has(version, device):
+    if version and _is_complete(version, device):
         _touch_locks(version)
         return name
     if catalog.EXACT.fullmatch(name):
@@ -83,8 +81,8 @@ def _provide_one(name: str, view: View, packages: Mapping[str, str] | None, devi
     return name
 
 
-def _has(version: Version, device: FlavourName) -> bool:
-    """Return whether a version is complete for a device; what the user or the table describes always is."""
+def _is_complete(version: Version, device: FlavourName) -> bool:
+    """Return whether a version is complete for a device; one that the user or the table describes always is."""
     return bool(version.on(device)) or not (version.flavours and is_locked_by_us(version))
 
 
@@ -99,7 +97,7 @@ def _touch_locks(version: Version) -> None:
 def _lock_patch(number: str, view: View, device: FlavourName) -> None:
     """Lock a patch like its release in the table, but with its own number.
 
-    The first Python that has wheels for it is used; on a GPU, the release says which one goes with its CUDA.
+    The first Python that has wheels for it is used; on a GPU, the release names the Python that fits its CUDA.
     """
     release = catalog.minor(number)
     entries = catalog.builtin_catalogue().version
@@ -109,28 +107,28 @@ def _lock_patch(number: str, view: View, device: FlavourName) -> None:
     if usual is None:
         what = f"no release {release} is" if sibling is None else f"release {release} has no {device.upper()} flavour"
         raise UsageError(
-            f"{number}: {what} in the table of versions, so nothing says what goes with it. "
+            f"{number}: {what} in the table of versions, so its requirements are unknown. "
             f"Describe it in {user_data.find_user_table()}, like a version in {IMAGES / 'versions.toml'}"
         )
-    view.say(f"{number}: locking it{_for(device)}, as {release} is in the table")
+    view.say(f"{number}: locking it{_describe_device(device)} with the requirements of {release}")
     try:
         python, wanted, text = _resolve_first(number, device, usual)
     except Unresolved as error:
         message = str(error)
         if _is_unknown(message):
             near = catalog.find_version(release)
-            other = f"; its release is here as {near.number}" if near else ""
+            other = f"; {near.number} of the same release is available" if near else ""
             why = f"the index has no TensorFlow of that number for any Python here{other}"
         elif "no wheels" in message:
             why = f"the index has no wheel of it for any Python here:\n{message}"
         else:
             why = f"it cannot be locked:\n{message}\nCheck the network, or the index that uv is set to use"
         raise UsageError(f"{number}: {why}") from error
-    _keep(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, view)
+    _store_lock(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, view)
 
 
 def _resolve_first(number: str, device: FlavourName, usual: FlavourTable) -> tuple[str, tuple[str, ...], str]:
-    """Return the first Python on which a version can be resolved as a release is, its requirements and its lock.
+    """Return the first Python on which a version can be resolved like its release, with its requirements and lock.
 
     Raises Unresolved, with the message for the first Python, if there is none.
     """
@@ -151,7 +149,7 @@ def _resolve_first(number: str, device: FlavourName, usual: FlavourTable) -> tup
     raise Unresolved(message)
 
 
-def _for(device: FlavourName) -> str:
+def _describe_device(device: FlavourName) -> str:
     return " for a GPU" if device == "gpu" else ""
 
 
@@ -166,7 +164,7 @@ def _is_unknown(message: str) -> bool:
 def _requirements(flavour: FlavourTable, number: str, python: str, *, keep_keras: bool) -> list[str]:
     """Return the requirements of a patch, derived from those of its release.
 
-    A Python that the release does not use has a different newest pyarrow and needs a different numpy.
+    A Python that the release does not use needs other versions of pyarrow and numpy, so those two pins do not apply.
     """
     wanted = []
     for requirement in flavour.requirements:
@@ -191,7 +189,7 @@ def _resolve(
     return locking.resolve_lock(lock, tools.path, options)
 
 
-def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, view: View) -> None:
+def _store_lock(number: str, device: FlavourName, flavour: FlavourTable, text: str, view: View) -> None:
     """Write a lock and its entry into the user's folder.
 
     The lock is written first, so that no table names a lock that does not exist.
@@ -212,7 +210,7 @@ def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, vi
             user_data.find_user_table(), user_table.add_flavour(before, number, device, flavour, keras)
         )
     catalog.reread()
-    view.say(f"{number}: locked{_for(device)} for Python {python} in {path}")
+    view.say(f"{number}: locked{_describe_device(device)} for Python {python} in {path}")
 
 
 def is_locked_by_us(version: Version) -> bool:
@@ -237,8 +235,8 @@ def forget_lock(version: Version) -> None:
         del expected["version"][version.number]
         if {"version": {}, **tomllib.loads(after)} != expected:
             raise UsageError(
-                f"{user_data.find_user_table()}: {version.number} is not written there as tfcompare writes it; "
-                "take it out by hand"
+                f"{user_data.find_user_table()}: {version.number} has an entry that tfcompare did not write; "
+                "remove it by hand"
             )
         user_data.write_user_file(user_data.find_user_table(), after)
     catalog.reread()
@@ -247,14 +245,14 @@ def forget_lock(version: Version) -> None:
 
 
 def _lock_nightly(name: str, view: View, packages: Mapping[str, str], device: FlavourName) -> str:
-    package, number = nearest(name, packages, view)
+    package, number = find_nearest_nightly(name, packages, view)
     version = catalog.find_version(number)
-    if version and _has(version, device):
+    if version and _is_complete(version, device):
         _touch_locks(version)
         return number
     usual = _find_newest(device)
     python = usual.pythons[0]
-    view.say(f"{number}: locking it{_for(device)}, on Python {python}")
+    view.say(f"{number}: locking it{_describe_device(device)}, on Python {python}")
     message = ""
     # The pins of a release are not used, because a nightly comes with the Keras, the numpy and the CUDA of its day.
     tensorflow = f"{NIGHTLIES[-1]}[and-cuda]" if device == "gpu" else package
@@ -269,16 +267,16 @@ def _lock_nightly(name: str, view: View, packages: Mapping[str, str], device: Fl
             message = str(error)
     else:
         advice = "" if "No solution found" in message else "\nCheck the network, or the index that uv is set to use"
-        raise UsageError(f"{number}: this nightly cannot be locked{_for(device)}:\n{message}{advice}")
-    # Its CUDA is that of the lock, or the newest older one that the table knows. It is assumed to hold code for the
-    # same GPUs as the newest release.
+        raise UsageError(f"{number}: this nightly cannot be locked{_describe_device(device)}:\n{message}{advice}")
+    # The nightly's CUDA is that of the lock or, if the table lacks it, the newest one before it in the table. The
+    # nightly is assumed to hold code for the same GPUs as the newest release.
     cuda = usual.cuda
     locked = re.search(r"^nvidia-cuda-runtime(-cu\d+)?==(?P<number>\d+\.\d+)", text, re.MULTILINE)
     if cuda and locked:
         older = [each for each in catalog.builtin_catalogue().cuda if Number(each) <= Number(locked["number"])]
         cuda = max(older, key=Number, default=cuda)
     same = {"pythons": (python,), "requirements": wanted, "cuda": cuda, "cudnn": None}
-    _keep(number, device, usual.model_copy(update=same), text, view)
+    _store_lock(number, device, usual.model_copy(update=same), text, view)
     return number
 
 
@@ -293,44 +291,13 @@ def _find_newest(device: FlavourName) -> FlavourTable:
 
 
 def nightlies(device: FlavourName = "cpu") -> dict[str, str]:
-    """Return every nightly that the index has for the Python of the newest release, as number to package."""
+    """Return every nightly that the index has for the Python of the newest release, mapped to its package."""
     python = _find_newest(device).pythons[0]
     packages = NIGHTLIES if device == "cpu" and find_architecture().is_usual else NIGHTLIES[-1:]
-    return {number: package for package in reversed(packages) for number in _on_index(package, python)}
+    return {number: package for package in reversed(packages) for number in list_releases(package, python)}
 
 
-def _on_index(package: str, python: str) -> list[str]:
-    # Only pip knows the user's settings of pip.
-    command = [sys.executable, "-P", "-m", "pip", "index", "versions", package, "--pre", "--only-binary=:all:"]
-    try:
-        done = subprocess.run(
-            [*command, "--python-version", python],
-            env=pass_variables(),
-            capture_output=True,
-            text=True,
-            timeout=RESOLVE_TIMEOUT_S,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise UsageError(f"the index does not answer for {package} within {RESOLVE_TIMEOUT_S} s") from error
-    if done.returncode != 0:
-        # pip also prints this for an index that does not answer, after enough retries.
-        broken = re.search(r"Retrying \(.*after connection broken by '(.*)'", done.stderr)
-        if "No matching distribution" in done.stderr and not broken:
-            return []
-        if broken:
-            raise UsageError(f"the index does not answer for {package} ({_cause(broken[1])})")
-        raise UsageError(f"the index was not asked for {package}: {(done.stderr.strip().splitlines() or [''])[-1]}")
-    listed = re.search(r"Available versions: (.*)", done.stdout)
-    return listed[1].replace(" ", "").split(",") if listed else []
-
-
-def _cause(message: str) -> str:
-    """Return the innermost message of the nested errors that pip shows."""
-    quoted = [single or double for single, double in re.findall(r"'([^']*)'|\"([^\"]*)\"", message)]
-    return re.sub(r"\[Errno -?\d+\] ", "", quoted[-1].rpartition(": ")[2]) if quoted else message
-
-
-def nearest(name: str, packages: Mapping[str, str], view: View) -> tuple[str, str]:
+def find_nearest_nightly(name: str, packages: Mapping[str, str], view: View) -> tuple[str, str]:
     """Return (package, number) of the nightly that is meant.
 
     For a day without one, the nearest nightly before it is taken (the oldest if there is none), and a message says so.
@@ -347,11 +314,11 @@ def nearest(name: str, packages: Mapping[str, str], view: View) -> tuple[str, st
         number = max(dated, key=lambda number: (dated[number], Number(number)))
         return packages[number], number
     before = {number: day for number, day in dated.items() if day <= wanted}
-    # If a day has two, the later number counts.
+    # If a day has two nightlies, the one with the higher number counts.
     day = max(before.values()) if before else min(dated.values())
     number = max((number for number in dated if dated[number] == day), key=Number)
     if dated[number] != wanted:
-        view.say(f"{name}: the index has none of that day; taking {number}")
+        view.say(f"{name}: the index has no nightly of that day; using {number}")
     return packages[number], number
 
 

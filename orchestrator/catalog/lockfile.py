@@ -94,6 +94,27 @@ def list_packages(*paths: Path) -> dict[str, str]:
     return {normalize(pin.name): pin.number for path in paths for pin in read_lock(path)}
 
 
+@dataclass(frozen=True)
+class LockDifference:
+    """What a lock has and another one has not, or has in another version or file; and what only the other one has."""
+
+    changed: tuple[Pin, ...]
+    gone: tuple[str, ...]
+    # This is the number of packages that both have alike.
+    alike: int
+
+
+def compare_locks(one: Path, other: Path) -> LockDifference:
+    """Return how the other lock differs from the first one."""
+    before, after = ({normalize(pin.name): pin for pin in read_lock(path)} for path in (one, other))
+    changed = tuple(
+        pin
+        for name, pin in after.items()
+        if name not in before or (before[name].number, sorted(before[name].hashes)) != (pin.number, sorted(pin.hashes))
+    )
+    return LockDifference(changed, tuple(sorted(before.keys() - after.keys())), len(after) - len(changed))
+
+
 def check_locks(*paths: Path) -> None:
     """Raise UsageError unless all of these files are locks, before anything is built from them."""
     for path in paths:

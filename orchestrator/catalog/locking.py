@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,16 +30,32 @@ RunUv = Callable[[Sequence[str], Path, float], str]
 
 
 def pin_requirements(
-    run: RunUv, folder: Path, python: str, requirements: Iterable[str], known: Iterable[str], options: Sequence[str]
+    run: RunUv,
+    folder: Path,
+    python: str,
+    requirements: Iterable[str],
+    known: Iterable[str],
+    options: Sequence[str],
+    preferred: str = "",
+    overrides: Iterable[str] = (),
 ) -> str:
     """Return requirements pinned for a Python, which agree with `known` pins; raise Unresolved if there are none.
 
-    All that uv reads and writes is in the folder.
+    The pins of a `preferred` lock stay as they are wherever that is possible. `overrides` count instead of what other
+    packages require. All that uv reads and writes is in the folder.
     """
     (folder / "requirements.txt").write_text("".join(f"{text}\n" for text in requirements))
     (folder / "known.txt").write_text("".join(f"{text}\n" for text in known))
     arguments = (*COMPILE, *target_arguments(python), "requirements.txt", "--constraints", "known.txt", *options)
-    return run(arguments, folder, RESOLVE_TIMEOUT_S)
+    if overrides:
+        (folder / "overrides.txt").write_text("".join(f"{text}\n" for text in overrides))
+        arguments += ("--override", "overrides.txt")
+    if not preferred:
+        return run(arguments, folder, RESOLVE_TIMEOUT_S)
+    # uv prefers the pins of the file that it writes.
+    (folder / "pinned.txt").write_text(preferred)
+    run((*arguments, "--output-file", "pinned.txt"), folder, RESOLVE_TIMEOUT_S)
+    return (folder / "pinned.txt").read_text()
 
 
 @dataclass(frozen=True)
@@ -48,7 +64,12 @@ class Lock:
     command: str
     python: str
     requirements: tuple[str, ...]
+    # If these change, the lock is made again.
     constraints: tuple[str, ...] = ()
+    # The pins of this lock stay as they are wherever that is possible.
+    preferred: str = field(default="", repr=False)
+    # These count instead of what other packages require.
+    overrides: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> str:
@@ -111,7 +132,9 @@ def _compile(lock: Lock, constraints: Path | None, options: Sequence[str], sourc
         def run(arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
             return run_uv(binary, arguments, folder, EngineOptions(), timeout_s)
 
-        return pin_requirements(run, folder, lock.python, lock.requirements, known, more)
+        return pin_requirements(
+            run, folder, lock.python, lock.requirements, known, more, lock.preferred, lock.overrides
+        )
 
 
 def _keep_known_file(resolved: str, name: str, source: SourceTable) -> str:

@@ -20,34 +20,34 @@ MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
 MOST_LARGE = 50
 MOST_FILES = 20_000
 # A folder with any of these files is the folder of a run, a profile or a search.
-OURS = {"begun.json", "plan.json", "profile.json", "bisect.json"}
+OUTPUT_MARKERS = {"begun.json", "plan.json", "profile.json", "bisect.json"}
 
 
 def files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield every file below a folder with its relative name.
 
-    Hidden files, caches and what tfcompare writes are left out. Links that stay in the folder are followed once.
+    Hidden files, caches and tfcompare's own output are left out. Links that stay in the folder are followed once.
     """
     return ((name, folder / name) for name, status in _walk(folder) if status)
 
 
 def folders(folder: Path) -> list[str]:
-    """Return the names of all folders below a folder that `files` searches, also of those without any file."""
+    """Return the names of all folders below a folder that `files` searches, including those without any file."""
     return [name for name, status in _walk_all(folder) if status and stat.S_ISDIR(status.st_mode)]
 
 
 def find_outside_links(folder: Path) -> dict[str, Path]:
-    """Return the links in a folder that lead out of it or to hidden names, each with the place that it leads to."""
+    """Return the links in a folder that lead out of it or to hidden names, each with the path that it leads to."""
     return {name: Path(os.path.realpath(folder / name)) for name, status in _walk(folder) if not status}
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
-    """Yield what `files` yields with its status, and None for a link that leads out of the folder."""
+    """Yield the names that `files` yields, each with its status, or None for a link that leads out of the folder."""
     return ((name, status) for name, status in _walk_all(folder) if not status or stat.S_ISREG(status.st_mode))
 
 
 def _walk_all(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
-    """Yield what `_walk` yields, and each folder below the given one before what it holds."""
+    """Yield the names that `_walk` yields, and each subfolder before its contents."""
     seen: set[tuple[int, int]] = set()
     waiting = [""]
     while waiting:
@@ -58,13 +58,13 @@ def _walk_all(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
                 own = os.fstat(handle)
                 names = os.listdir(f"/proc/self/fd/{handle}")
                 for name in sorted(name for name in names if not confined.is_hidden(name)):
-                    # It may be a link to nothing, or a file that was removed meanwhile.
+                    # The name may be a broken link, or that of a file that was removed meanwhile.
                     with suppress(OSError):
-                        entries[name] = _look(folder, inner, name, handle)
+                        entries[name] = _read_status(folder, inner, name, handle)
         except OSError:
             # This user may not be allowed to list the folder.
             continue
-        if (own.st_dev, own.st_ino) in seen or (inner and OURS & set(names)):
+        if (own.st_dev, own.st_ino) in seen or (inner and OUTPUT_MARKERS & set(names)):
             continue
         seen.add((own.st_dev, own.st_ino))
         if inner:
@@ -79,8 +79,8 @@ def _walk_all(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
         waiting += reversed(folders)
 
 
-def _look(folder: Path, inner: str, name: str, within: int) -> os.stat_result | None:
-    """Return the status of what a name in an open folder stands for; None if that is outside of the folder."""
+def _read_status(folder: Path, inner: str, name: str, within: int) -> os.stat_result | None:
+    """Return the status of the file or folder that a name in an open folder leads to, or None if it is outside."""
     status = os.stat(name, dir_fd=within, follow_symlinks=False)
     if not stat.S_ISLNK(status.st_mode):
         return status
@@ -88,7 +88,7 @@ def _look(folder: Path, inner: str, name: str, within: int) -> os.stat_result | 
         with confined.open_inside(folder, f"{inner}/{name}") as handle:
             return os.fstat(handle)
     except confined.LeavesRoot:
-        # A link to nothing does no harm. This raises an error for it.
+        # A broken link does no harm. This raises OSError for one, and the caller ignores it.
         os.stat(folder / inner / name)
         return None
 
@@ -98,9 +98,9 @@ def divide_files(
 ) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
     """Return the files of a workload folder to copy, and those that are not copied.
 
-    The latter are large files or, if there are many, whole folders of data, and the places that the user allows
-    `outside` of the folder, by their names in it. If `outside` is None, links out of the folder are left out. Raises
-    UsageError.
+    Files that are not copied are large, or the user allows them outside of the folder. If many are large, whole folders
+    of data take their place. `outside` maps names in the folder to the paths outside that the user allows; if it is
+    None, links out of the folder are left out. Raises UsageError.
     """
     try:
         return _divide(folder, outside)
@@ -129,7 +129,7 @@ def _divide(folder: Path, outside: Mapping[str, Path] | None) -> tuple[list[tupl
                 f"--workload-folder {folder}: it holds more than {MOST_FILES} files and folders; keep data in another "
                 "folder"
             )
-    beyond = _beyond(sizes)
+    beyond = _find_large_files(sizes)
     if len(beyond) > MOST_LARGE:
         with_code = {_top(name) for name in sizes if name.endswith(".py")}
         beyond = {name if _top(name) in with_code else _top(name) for name in beyond}
@@ -142,8 +142,8 @@ def _divide(folder: Path, outside: Mapping[str, Path] | None) -> tuple[list[tupl
     allowed = {name: place for name, place in (outside or {}).items() if not name.startswith(f"{contract.DATA}/")}
     if inner := [name for name in allowed if _top(name) in beyond]:
         raise UsageError(
-            f"--workload-folder {folder}: {inner[0]} is a link out of the folder, in one that is too large to be "
-            "copied; move the link into another subfolder"
+            f"--workload-folder {folder}: {inner[0]} is a link out of the folder, in a subfolder that is too large to "
+            "be copied; move the link into another subfolder"
         )
     places = {name: _find_place(folder, name) for name in beyond} | allowed
     return small, tuple(describe_file(name, places[name]) for name in sorted(places))
@@ -161,7 +161,7 @@ def _find_place(folder: Path, name: str) -> Path:
         return Path(os.readlink(f"/proc/self/fd/{handle}"))
 
 
-def _beyond(sizes: Mapping[str, int]) -> set[str]:
+def _find_large_files(sizes: Mapping[str, int]) -> set[str]:
     """Return the files that are too large, or exceed the total. Code is counted first, then the smallest files."""
     beyond, total = set(), 0
     for _, size, name in sorted((not name.endswith(".py"), size, name) for name, size in sizes.items()):
@@ -180,7 +180,7 @@ def _top(name: str) -> str:
 def pin(folder: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> tuple[LargeFile, ...]:
     """Copy a workload folder with its empty folders; raise UsageError if that is not possible.
 
-    An empty file or folder marks the place of what is not copied.
+    An empty file or folder takes the place of each one that is not copied.
     """
     try:
         small, large = divide_files(folder, outside or {})
@@ -196,7 +196,7 @@ def pin(folder: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> 
             if not any(name == file.name or name.startswith(f"{file.name}/") for file in large):
                 (copy / name).mkdir(parents=True, exist_ok=True)
         _mark(large, copy)
-        # Workers may run as another user. Other people cannot get past the run folder.
+        # All users may read the copy, since workers may run as another user. The run folder keeps other users out.
         for path in (copy, *copy.rglob("*")):
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     except OSError as error:
@@ -213,7 +213,7 @@ def _mark(large: Iterable[LargeFile], copy: Path) -> None:
 
 
 def place_data(data: Mapping[str, Path], copy: Path) -> tuple[LargeFile, ...]:
-    """Mark the place of data in the copy of a workload folder, by their name there; they are never copied."""
+    """Mark the place of each data file or folder in the copy of a workload folder; data are never copied."""
     try:
         found = tuple(describe_file(f"{contract.DATA}/{name}", place) for name, place in sorted(data.items()))
         _mark(found, copy)
@@ -249,12 +249,12 @@ def hash_all_data(large: Iterable[LargeFile]) -> dict[str, str]:
 
 
 def find_data_name(file: LargeFile) -> str:
-    """Return the name of data in the copy of a workload folder, or '' for another file of it."""
+    """Return the name of data in the copy of a workload folder, or '' if the file is not data."""
     inner = file.name.removeprefix(f"{contract.DATA}/")
     return "" if inner == file.name else inner
 
 
-def notes_on(large: Sequence[LargeFile]) -> list[str]:
+def describe_large_files(large: Sequence[LargeFile]) -> list[str]:
     """Return one line for users per file that is not copied."""
     return [
         f"{file.name} ({file.bytes / 1e6:.0f} MB) is not copied: versions read {file.path}, which must not change "
@@ -292,7 +292,7 @@ def _open_place(path: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def changes_of(large: Sequence[LargeFile]) -> list[str]:
+def find_changed_files(large: Sequence[LargeFile]) -> list[str]:
     """Return the large files that have changed since the run began."""
 
     def same(file: LargeFile) -> bool:

@@ -1,6 +1,7 @@
-"""Seals on folders that this user began on this machine, to recognise those that a stranger made or changed.
+"""Seals on folders that this user created on this machine. They reveal folders that another user created or changed.
 
-A seal is a digest that needs a key among the user's data. It is stored in the folder, and so moves with it.
+A seal is a digest made with a key that is kept in the user's data folder. It is stored in the sealed folder, and so
+moves with it.
 """
 
 import hmac
@@ -19,19 +20,19 @@ KEY_BYTES, MOST_BYTES = 32, 2**16
 
 
 def write_seal(folder: Path, content: bytes) -> None:
-    """Add a seal on what a folder is going to do to its earlier seals; do nothing if there is no place for a key."""
+    """Add a seal of this content to the seals of a folder; do nothing if no key can be stored."""
     with suppress(UsageError, OSError):
         seals = dict.fromkeys([*_read(folder), _make(content)])
         files.replace(folder, folder / NAME, "".join(f"{seal}\n" for seal in seals).encode(), 0o600)
 
 
 def require(folder: Path, content: bytes) -> None:
-    """Raise UsageError unless the user has sealed what a folder would do, or trusts all folders."""
+    """Raise UsageError unless the user has sealed this content of the folder, or trusts all folders."""
     if trust.is_everything_trusted() or any(hmac.compare_digest(seal, _make(content)) for seal in _read(folder)):
         return
     command = shlex.join(["tfcompare", "trust", str(folder)])
     raise UsageError(
-        f"{folder} was begun by another user, or was changed since: `{command}` shows what would run, and asks you"
+        f"{folder} was created by another user or was changed: `{command}` shows what would run and asks you to confirm"
     )
 
 

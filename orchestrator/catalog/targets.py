@@ -1,81 +1,131 @@
-"""Targets as users write them: a version, perhaps with changes, such as `2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off`.
+"""Targets as users write them: a version with optional changes, such as `2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off`.
 
-A text without changes names versions the way `--versions` does. Any other is one target; its name is what follows `as`,
-or else its version with its changes.
+Packages are pinned in pip's syntax, such as `2.20 keras==3.8.0`.
+
+A text without changes names versions the way `--versions` does. Any other text is one target. Its name follows
+`as`; without one, the name is the version with the changes.
 """
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Literal, cast
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from orchestrator import catalog
 from orchestrator.catalog import did_you_mean, variables
 from orchestrator.errors import UsageError
 
 GRAMMAR = (
-    "a target is VERSION, wheel=FILE or image=NAME, then any of NAME=VALUE, py=3.8 and keras=2, then perhaps `as NAME`"
+    "a target is VERSION, wheel=FILE, freeze=FILE or image=NAME, then any of NAME=VALUE, PACKAGE==VERSION, py=3.8, "
+    "keras=2, as-of=DATE and today, then optionally `as NAME`"
 )
-KEYS = ("py", "keras", "wheel", "image")
+TODAY, AS_OF, FREEZE = "today", "as-of", "freeze"
+KEYS = ("py", "keras", "wheel", "image", FREEZE, AS_OF, TODAY)
+# These take the place of a version; a freeze may also follow one.
+INSTEAD = ("wheel", "image")
 PYTHON = re.compile(r"3\.\d{1,2}")
 NAME = re.compile(r"[A-Za-z][\w.-]{0,39}")
-# Names of files and tables take this form. A target with other characters, or more of them, needs a name after `as`.
-USUAL_NAME = re.compile(r"[\w.+=,:-]{1,60}")
+# Names in files and tables have this form. A target with other characters, or more of them, needs a name after `as`.
+USUAL_NAME = re.compile(r"[\w.+=,:<>~!*\[\]-]{1,60}")
+# This matches a word that pip would understand, such as keras==3.8.0 or numpy<2, but no variable with a value.
+PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[^\[\]]*\])?\s*(===?|~=|!=|<=?|>=?)(?P<rest>.*)")
+# These packages are TensorFlow itself; the first word of a target names its version.
+TENSORFLOWS = frozenset(
+    {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tf-nightly", "tf-nightly-cpu"}
+)
 LONGEST = 4096
-
-KerasNumber = Literal["", "2", "3"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """A target with changes, as it was written. Exactly one of version, wheel and image is set."""
+    """A target with changes, as it was written. A wheel and an image have no version; a freeze may name TensorFlow."""
 
     version: str = ""
     wheel: Path | None = None
     image: str = ""
+    # This file lists the packages of one of the user's environments.
+    freeze: Path | None = None
     variables: tuple[tuple[str, str], ...] = ()
     python: str = ""
-    keras: KerasNumber = ""
+    # This is true if `tf.keras` is Keras 2.
+    keras_2: bool = False
+    # These are requirements in pip's syntax.
+    pins: tuple[str, ...] = ()
+    # Packages are resolved from the index as it was on this day.
+    as_of: str = ""
+    # The user wrote `today` on this day: packages are resolved from the index as it is when they are locked.
+    today: str = ""
     name: str = ""
+
+    @property
+    def changed_packages(self) -> tuple[str, ...]:
+        """The changes of the installed packages, each as it is written."""
+        keys = {"py": self.python, "keras": "2" if self.keras_2 else ""}
+        # Without a version, the freeze is the first word.
+        keys[FREEZE] = str(self.freeze) if self.freeze and (self.version or self.wheel) else ""
+        days = {AS_OF: self.as_of, TODAY: self.today}
+        return (
+            *(f"{key}={value}" for key, value in keys.items() if value),
+            *self.pins,
+            *(f"{key}={value}" for key, value in days.items() if value),
+        )
 
     @property
     def changes(self) -> tuple[str, ...]:
         """The changes, each as it is written."""
-        keys = {"py": self.python, "keras": self.keras}
-        named = [f"{key}={value}" for key, value in keys.items() if value]
-        return (*named, *(f"{name}={value}" for name, value in self.variables))
+        return (*self.changed_packages, *(f"{name}={value}" for name, value in self.variables))
+
+    def build_name(self, number: str) -> str:
+        """Return the target's own name, or else the number with the changes.
+
+        A freeze is named without its folder.
+        """
+        short = {f"{TODAY}={self.today}": TODAY}
+        if self.freeze:
+            short[f"{FREEZE}={self.freeze}"] = f"{FREEZE}={self.freeze.name}"
+        return self.name or "+".join((number, *(short.get(change, change) for change in self.changes)))
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is a wheel or an image, which no table has."""
-        return not self.version
+        """Whether the target is in no table of versions: a wheel, an image, or a file of packages."""
+        return not self.version or self.freeze is not None
 
     def __str__(self) -> str:
-        own = f"wheel={self.wheel}" if self.wheel else f"image={self.image}"
-        return shlex.join([self.version or own, *self.changes, *(["as", self.name] if self.name else [])])
+        own = f"wheel={self.wheel}" if self.wheel else f"image={self.image}" if self.image else ""
+        first = self.version or own or f"{FREEZE}={self.freeze}"
+        return shlex.join([first, *self.changes, *(["as", self.name] if self.name else [])])
 
 
 def is_plain(text: str) -> bool:
     """Return whether a text names versions, and changes nothing."""
-    return "=" not in text and len(text.split()) < 2
+    return not _is_changed_target(text) and len(text.split()) < 2
+
+
+def _is_changed_target(text: str) -> bool:
+    """Return whether a text is one target with changes, and not a list of versions."""
+    words = text.split()
+    return any(sign in text for sign in "=<>~!") or "as" in words or TODAY in words
 
 
 def split_targets(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the targets that several texts name; only a text without changes is a list with commas."""
+    """Return the targets that several texts name; only a text without changes may be a list with commas."""
     return tuple(
         name
         for text in texts
-        for name in (re.split(r"[,\s]+", text.strip(", \t\n")) if "=" not in text and " as " not in text else [text])
+        for name in ([text] if _is_changed_target(text) else re.split(r"[,\s]+", text.strip(", \t\n")))
         if name
     )
 
 
 def parse_target(text: str) -> Changed:
-    """Parse a target with changes; raise UsageError, with the place, for anything else."""
+    """Parse a target with changes; raise UsageError, quoting the text, for anything else."""
     if len(text) > LONGEST:
-        raise UsageError(f"a target of {len(text)} characters: {GRAMMAR}")
+        raise UsageError(f"a target has at most {LONGEST} characters, and this one has {len(text)}; {GRAMMAR}")
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -87,64 +137,148 @@ def parse_target(text: str) -> Changed:
         *words, word, name = words if words[-1] != "as" else [*words, ""]
         if word != "as" or "as" in words or not NAME.fullmatch(name):
             raise UsageError(
-                f"target {text!r}: after `as` comes its name, which ends it: letters, digits, '_', '-' and '.', the "
-                "first a letter, at most 40"
+                f"target {text!r}: the last word, after `as`, is its name: at most 40 letters, digits, '_', '-' "
+                "and '.', beginning with a letter"
             )
         if name in (catalog.ALL, catalog.LATEST) or catalog.NIGHTLY.fullmatch(name):
-            raise UsageError(f"target {text!r}: {name!r} names versions; take another name")
+            raise UsageError(f"target {text!r}: {name!r} stands for versions; choose another name")
     if not words:
         raise UsageError(f"target {text!r}: there is no version in it; {GRAMMAR}")
     first, *others = words
+    if PINNED.fullmatch(first) or first == TODAY:
+        raise UsageError(f"target {text!r}: it begins with {first}, and not with a version; {GRAMMAR}")
     found: dict[str, str] = {}
+    pins = []
     for word in (first, *others) if "=" in first else others:
+        if PINNED.fullmatch(word):
+            pins.append(check_pin(f"target {text!r}", word))
+            continue
         key, equals, value = word.partition("=")
+        if key == TODAY and not equals:
+            key, equals, value = TODAY, "=", f"{datetime.now(UTC):%Y-%m-%d}"
         if not equals:
-            raise UsageError(f"target {text!r}: {word!r} is no change, like NAME=VALUE; {GRAMMAR}")
+            advice = "; packages come from the index by version, and your own wheel is written wheel=FILE"
+            raise UsageError(
+                f"target {text!r}: {word!r} is not a change such as NAME=VALUE or PACKAGE==VERSION"
+                f"{advice if '/' in word or '@' in word else ''}; {GRAMMAR}"
+            )
         if not value and key in KEYS:
             raise UsageError(f"target {text!r}: {key}= has no value; {GRAMMAR}")
         if key in found:
-            raise UsageError(f"target {text!r}: {key} is there twice")
+            raise UsageError(f"target {text!r}: {key} is given twice")
         _check_change(text, key, value, first=word is first)
         found[key] = value
-    return _make(text, "" if "=" in first else first, found, name)
+    return _make(text, "" if "=" in first else first, found, tuple(pins), name)
+
+
+def check_pin(where: str, word: str) -> str:
+    """Return a requirement in pip's syntax; raise UsageError if it suits no target."""
+    try:
+        requirement = Requirement(word)
+    except InvalidRequirement as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(
+            f"{where}: {word!r} is not a pip requirement such as keras==3.8.0 or numpy<2: {reason}"
+        ) from error
+    if requirement.url:
+        raise UsageError(f"{where}: {requirement.name} has a URL; packages come from the index by version")
+    if requirement.marker:
+        raise UsageError(f"{where}: {word!r} has a marker after ';', but a target has only one Python: leave it out")
+    if canonicalize_name(requirement.name) in TENSORFLOWS:
+        raise UsageError(
+            f"{where}: TensorFlow is pinned twice, by the first word and by {word}; leave {word} out, and write its "
+            "number as the first word"
+        )
+    return word
+
+
+def name_pinned(pin: str) -> str:
+    """Return the name of the package that a requirement is about, as indexes compare it."""
+    return str(canonicalize_name(Requirement(pin).name))
 
 
 def _check_change(text: str, key: str, value: str, *, first: bool) -> None:
-    if key in ("wheel", "image"):
+    if key in INSTEAD:
         if not first:
             raise UsageError(f"target {text!r}: {key}= takes the place of a version, and so comes first; {GRAMMAR}")
+    elif key == FREEZE:
+        pass
     elif first:
         raise UsageError(f"target {text!r}: it begins with {key}=, and not with a version; {GRAMMAR}")
+    elif key == "keras" and value != "2":
+        _refuse_keras(text, value)
+    elif key == "py" and not PYTHON.fullmatch(value):
+        raise UsageError(f"target {text!r}: py={value}: expected a Python version such as 3.8")
+    elif key in (AS_OF, TODAY):
+        _check_day(text, key, value)
     elif key in KEYS:
-        fits = PYTHON.fullmatch(value) if key == "py" else value in ("2", "3")
-        if not fits:
-            raise UsageError(f"target {text!r}: {key}={value}: it is {'3.8 or the like' if key == 'py' else '2 or 3'}")
+        pass
     elif not variables.NAME.fullmatch(key):
+        is_number = re.fullmatch(r"\d+(\.\w+)*", value)
+        advice = f"; to pin a package, write {key}=={value}" if is_number else ""
         raise UsageError(
-            f"target {text!r}: unknown change {key!r}{did_you_mean(key, KEYS)}; variables are written in capital "
-            f"letters, and {GRAMMAR}"
+            f"target {text!r}: unknown change {key!r}{did_you_mean(key, KEYS, cutoff=0.6)}{advice}; variables are "
+            f"written in capital letters, and {GRAMMAR}"
         )
     elif reason := variables.why_not_settable(key, value):
         raise UsageError(f"target {text!r}: {key} {reason}")
 
 
-def _make(text: str, version: str, found: Mapping[str, str], name: str) -> Changed:
+def _refuse_keras(text: str, value: str) -> None:
+    if value == "3":
+        raise UsageError(
+            f"target {text!r}: versions from 2.16 on have Keras 3 anyway; leave keras=3 out, or pin a release of it, "
+            "such as keras==3.8.0"
+        )
+    number = value if value.count(".") > 1 else f"{value}.0" if re.fullmatch(r"\d+\.\d+", value) else "3.8.0"
+    raise UsageError(f"target {text!r}: keras={value}: write keras=={number}; keras=2 alone makes `tf.keras` Keras 2")
+
+
+def _check_day(text: str, key: str, value: str) -> None:
+    try:
+        day = date.fromisoformat(value)
+    except ValueError as error:
+        raise UsageError(f"target {text!r}: {key}={value}: expected a date such as 2026-11-01") from error
+    if value != day.isoformat():
+        raise UsageError(f"target {text!r}: {key}={value}: expected a date such as 2026-11-01")
+    if day > datetime.now(UTC).date():
+        raise UsageError(f"target {text!r}: {key}={value}: that day is in the future")
+
+
+def _make(text: str, version: str, found: Mapping[str, str], pins: tuple[str, ...], name: str) -> Changed:
+    paths = {key: Path(found[key]).expanduser().absolute() for key in ("wheel", FREEZE) if key in found}
     changed = Changed(
         version=version,
-        wheel=Path(found["wheel"]).expanduser().absolute() if "wheel" in found else None,
+        wheel=paths.get("wheel"),
+        freeze=paths.get(FREEZE),
         image=found.get("image", ""),
         python=found.get("py", ""),
-        keras=cast(KerasNumber, found.get("keras", "")),
+        keras_2="keras" in found,
+        pins=pins,
+        as_of=found.get(AS_OF, ""),
+        today=found.get(TODAY, ""),
         variables=tuple((key, value) for key, value in found.items() if key not in KEYS),
         name=name,
     )
-    if changed.image and (changed.python or changed.keras):
-        raise UsageError(f"target {text!r}: an image is used as it is; py= and keras= change a version")
-    if changed.wheel and changed.keras:
-        raise UsageError(f"target {text!r}: keras= changes a version of the table, and not a wheel")
-    if not (version or name):
+    if changed.image and (changed.changed_packages or changed.freeze):
+        change = next(iter(changed.changed_packages), f"{FREEZE}={changed.freeze}")
+        raise UsageError(f"target {text!r}: an image is used as it is; {change} would change it")
+    if changed.wheel and changed.keras_2:
+        raise UsageError(f"target {text!r}: keras= works only for versions of the table, not for a wheel")
+    if changed.as_of and changed.today:
+        raise UsageError(f"target {text!r}: as-of= and today name two days; leave one of them out")
+    if changed.freeze and (changed.as_of or changed.today):
+        raise UsageError(f"target {text!r}: a freeze names all packages itself; leave as-of= and today out")
+    if not (version or name or changed.freeze):
         raise UsageError(f"target {text!r}: give it a name, such as `{text} as mine`")
-    usual = "+".join((version, *changed.changes))
-    if not (name or USUAL_NAME.fullmatch(usual)):
-        raise UsageError(f"target {text!r}: it is too long for tables and names of files; add `as` and a short name")
+    if version or name:
+        check_name(text, changed, version)
     return changed
+
+
+def check_name(text: str, changed: Changed, number: str) -> str:
+    """Return the name of a target of this number; raise UsageError if it does not suit tables and file names."""
+    name = changed.build_name(number)
+    if not (changed.name or USUAL_NAME.fullmatch(name)):
+        raise UsageError(f"target {text!r}: its name does not suit tables and file names; add `as` and a short name")
+    return name

@@ -4,6 +4,7 @@ It never builds a source package: that would run the package's code as the user,
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,12 +19,25 @@ RESOLVE_TIMEOUT_S, INSTALL_TIMEOUT_S = 300, 1800
 NO_ANSWER = "the index gave no answer within {seconds} s"
 # This option of pip means that no package may come as source.
 ONLY_WHEELS = ("--only-binary", ":all:")
-COMPILE = ("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--generate-hashes", *ONLY_WHEELS)
+COMPILE = ("pip", "compile", "--no-progress", "--no-header", "--no-annotate", "--generate-hashes", *ONLY_WHEELS)
 INSTALL = ("pip", "install", "--quiet", "--no-deps", "--require-hashes", *ONLY_WHEELS)
+
+
+# uv only warns of these.
+NO_EXTRA = re.compile(r"The package .* does not have an extra named .*")
+NO_DATE = "is missing an upload date"
+# uv draws these characters around its reasons.
+DRAWN = str.maketrans("", "", "×╰─▶│├")
 
 
 class Unresolved(Exception):
     """The message of uv, or about it, if requirements cannot be met."""
+
+
+def flatten(message: str) -> str:
+    """Return a message of uv in one line, without what it draws around its reasons."""
+    text = " ".join(message.translate(DRAWN).split()).removeprefix("error: ").rstrip(".")
+    return re.sub(r":? cause: ", ": ", text)
 
 
 def find_uv() -> str | None:
@@ -74,6 +88,15 @@ def run_uv(uv: str, arguments: Sequence[str], folder: Path, options: EngineOptio
         )
     except subprocess.TimeoutExpired as error:
         raise Unresolved(NO_ANSWER.format(seconds=timeout_s)) from error
-    if done.returncode != 0:
-        raise Unresolved(done.stderr.strip())
-    return done.stdout
+    return read_output(done.returncode, done.stdout, done.stderr)
+
+
+def read_output(code: int, stdout: str, stderr: str) -> str:
+    """Return what uv printed to stdout; raise Unresolved if it failed, or left out something that was asked for."""
+    if code != 0:
+        lines = [line for line in stderr.strip().splitlines() if not line.startswith("warning: ")]
+        undated = "\nThe index does not state when its files came, which as-of= needs" if NO_DATE in stderr else ""
+        raise Unresolved("\n".join(lines) + undated)
+    if match := NO_EXTRA.search(stderr):
+        raise Unresolved(match[0])
+    return stdout

@@ -20,9 +20,10 @@ class Python:
 class Cuda:
     """The CUDA that a GPU flavour was built for.
 
-    This holds the compute capabilities that it has code for, the last also as PTX, from which newer GPUs can make code;
-    the oldest drivers that run it and that read its PTX; and the GPUs that fail with it nevertheless. `libraries` is
-    the CUDA of its libraries, and `knows` the newest compute capability that these hold code for.
+    `compute` lists the compute capabilities that it has code for; the last also has PTX, which drivers can compile for
+    newer GPUs. `driver` is the oldest driver that runs it, and `jit_driver` the oldest that compiles its PTX. GPUs from
+    the compute capability `broken_from` on fail nevertheless, as `broken` says. `libraries` is the CUDA of its
+    libraries, and `knows` the newest compute capability that these have code for.
     """
 
     number: str
@@ -50,16 +51,18 @@ class Flavour:
     cuda: Cuda | None = None
     # This is the user's own wheel. The lock names it by its digest.
     wheel: Path | None = None
+    # A target's flavour with different packages is made from this one, which has most packages in common with it.
+    like: "Flavour | None" = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether it needs no image but that of its Python, so that it can be in a virtual environment."""
+        """Whether it needs no image but that of its Python, so that it can be installed in a virtual environment."""
         return self.image == self.python.image
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """A TensorFlow that is not the release: an image that is used as it is, who made it, and what it was built for."""
+    """A TensorFlow of another maker: its maker, its image (used as it is), and the CUDA that it was built for."""
 
     maker: str
     image: str
@@ -68,7 +71,7 @@ class Build:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetChanges:
-    """The changes of a target in a version: the name it then has, and the text from which it can be made again."""
+    """The changes that a target makes to a version: the target's name, and the text that defines it."""
 
     name: str
     definition: str

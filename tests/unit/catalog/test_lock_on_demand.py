@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog import architectures, lock_on_demand, locking, user_data
+from orchestrator.catalog import architectures, lock_on_demand, locking, package_index, user_data
 from orchestrator.catalog.table import FlavourTable
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
@@ -26,7 +26,7 @@ KNOWN = {
 
 def chosen(name: str, known: dict[str, str] = KNOWN) -> tuple[str, str, list[str]]:
     said: list[str] = []
-    package, number = lock_on_demand.nearest(name, known, Heard(said))
+    package, number = lock_on_demand.find_nearest_nightly(name, known, Heard(said))
     return package, number, said
 
 
@@ -54,7 +54,7 @@ def test_a_nightly_is_the_newest_or_the_one_of_its_day(name: str, number: str):
 def test_a_day_without_one_takes_the_nearest_and_says_so(name: str, number: str):
     _, found, said = chosen(name)
     assert found == number
-    assert said == [f"{name}: the index has none of that day; taking {number}"]
+    assert said == [f"{name}: the index has no nightly of that day; using {number}"]
 
 
 @pytest.mark.parametrize("name", ["nightly-20260901", "nightly-20260903"])
@@ -113,7 +113,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 def _keep(number: str) -> None:
     flavour = FlavourTable(pythons=("3.11",), requirements=(f"tf-nightly=={number}",))
-    lock_on_demand._keep(number, "cpu", flavour, "", View())
+    lock_on_demand._store_lock(number, "cpu", flavour, "", View())
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_versions_that_are_locked_at_once_are_all_in_the_table():
     ],
 )
 def test_why_an_index_does_not_answer_is_told_without_what_pip_calls_its_connections(said: str, cause: str):
-    assert lock_on_demand._cause(said) == cause
+    assert package_index._cause(said) == cause
 
 
 def test_pip_which_lists_nightlies_is_a_dependency():

@@ -73,13 +73,13 @@ def test_a_large_file_is_not_copied_and_is_recorded(mine: Path, tmp_path: Path, 
     stage = pinned.stage_copy(tmp_path / "copy", (large,), tmp_path / "stage")
     assert (stage / "data" / "large.bin").read_text() == "x" * 1001
     assert (stage / "one.py").read_text() == BUILD
-    assert "large.bin" in pinned.notes_on((large,))[0]
-    assert pinned.changes_of([large]) == []
+    assert "large.bin" in pinned.describe_large_files((large,))[0]
+    assert pinned.find_changed_files([large]) == []
     write(mine / "data" / "large.bin", "y" * 1001)
     os.utime(mine / "data" / "large.bin", ns=(1, 1))
-    assert pinned.changes_of([large]) == [large.path]
+    assert pinned.find_changed_files([large]) == [large.path]
     (mine / "data" / "large.bin").unlink()
-    assert pinned.changes_of([large]) == [large.path]
+    assert pinned.find_changed_files([large]) == [large.path]
 
 
 def test_code_and_small_files_are_copied_before_the_total_is_reached(
@@ -190,7 +190,7 @@ def test_a_large_file_that_becomes_a_link_counts_as_changed(
     (large,) = pinned.pin(mine, tmp_path / "copy")
     (mine / "large.bin").rename(secret / "large.bin")
     (mine / "large.bin").symlink_to(secret / "large.bin")
-    assert pinned.changes_of([large]) == [large.path]
+    assert pinned.find_changed_files([large]) == [large.path]
     with pytest.raises(OSError, match=r"a link has taken its place|symbolic link"):
         pinned.hash_data(large)
 
@@ -232,9 +232,9 @@ def test_a_folder_of_many_files_is_used_where_it_is(mine: Path, tmp_path: Path, 
     assert names(tmp_path / "copy") == ["one.py", "small/labels.csv"]
     stage = pinned.stage_copy(tmp_path / "copy", (large,), tmp_path / "stage")
     assert (stage / "images" / "train" / "8.png").read_text() == "x" * 50
-    assert pinned.changes_of([large]) == []
+    assert pinned.find_changed_files([large]) == []
     write(mine / "images" / "train" / "9.png", "x")
-    assert pinned.changes_of([large]) == [large.path]
+    assert pinned.find_changed_files([large]) == [large.path]
 
 
 def test_what_tfcompare_itself_wrote_is_not_part_of_a_workload_folder(mine: Path, tmp_path: Path):

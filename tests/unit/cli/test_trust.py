@@ -82,7 +82,11 @@ GATED_TARGETS = {
     "a folder with code in it": "2.13 TF_PLUGGABLE_DEVICE_LIBRARY_PATH=mine as x",
     "a folder with a compiler in it": "2.13 XLA_FLAGS=--xla_gpu_cuda_data_dir=mine as x",
     "a tool of OpenMP": "2.13 OMP_TOOL_LIBRARIES=/x.so as x",
-    "no target": "2.13 numpy==1.2 as x",
+    "packages": "2.20 keras==3.8.0 as x",
+    "packages of a day": "2.20 as-of=2026-01-31",
+    "packages of today": "2.20 today",
+    "a file of packages": "2.20 freeze=packages.txt as x",
+    "no target": "2.13 numpy=1.2 as x",
 }
 HARMLESS_TARGETS = [
     "2.13",

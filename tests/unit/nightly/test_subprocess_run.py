@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.catalog import lock_on_demand
+from orchestrator.catalog import package_index
 from orchestrator.cli.nightly import schedule
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv import interpreters
@@ -70,8 +70,8 @@ def test_pip_is_asked_without_what_lies_around(hostile: Path, monkeypatch):
         asked.append(words)
         return run([*words[: words.index("pip") + 1], "--version"], **given)
 
-    monkeypatch.setattr(lock_on_demand.subprocess, "run", version_only)
-    assert lock_on_demand._on_index("tf-nightly", "3.11") == []
+    monkeypatch.setattr(package_index.subprocess, "run", version_only)
+    assert package_index.list_releases("tf-nightly", "3.11") == []
     assert asked
     assert not hostile.exists()
 
