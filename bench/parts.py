@@ -52,6 +52,7 @@ PARTS: Mapping[str, Part] = {
     "first_calls": Part("First calls", ("orchestrator/stats", "orchestrator/plan", "bench/recorded.json")),
     "overhead": Part("Overhead", (*MEASURING, VENV, SUITE)),
     "images": Part("Images", ("orchestrator/engines", "orchestrator/images", "images", "orchestrator/measure")),
+    "pins": Part("Packages", ("orchestrator/catalog", "orchestrator/engines/venv", "orchestrator/engines/docker")),
     "isolation": Part("Isolation", (*MEASURING, VENV, "orchestrator/engines/docker")),
     "peers": Part("Peers", (*MEASURING, VENV, "workloads/suite/train_loop.py", "bench/workloads/slowed.py")),
     "fleet": Part("Fleet", ("orchestrator/fleet", "orchestrator/results")),

@@ -38,7 +38,7 @@ class _Sign:
 
 
 ANOTHER = (
-    "Name another with --base (a mirror's, your own, or one that `tfcompare images load` brought), or use --engine venv"
+    "Name another base image with --base (of a mirror, your own, or from `tfcompare images load`), or use --engine venv"
 )
 
 ANYWHERE = (
@@ -46,7 +46,7 @@ ANYWHERE = (
         "disk",
         r"no space left on device|disk quota exceeded|not enough free space",
         "the disk is full",
-        "Free some ({holds}) and run it again: what was finished is kept, and nothing half made is used",
+        "Free some space ({holds}) and run it again: finished parts are kept, and incomplete ones are not used",
     ),
 )
 
@@ -68,13 +68,13 @@ BASE = (
         "registry-limit",
         r"toomanyrequests|too many requests|pull rate limit",
         "the registry of the base image {base} allows no more pulls for now",
-        "Wait, `docker login`, or name a mirror's with --base",
+        "Wait, log in with `docker login`, or name a base image of a mirror with --base",
     ),
     _Sign(
         "base-refused",
         r"unauthorized|authentication required|no basic auth credentials|403 forbidden",
         "the registry does not give out the base image {base} without a login",
-        "`docker login` to it, or name another with --base",
+        "Log in to it with `docker login`, or name another base image with --base",
     ),
     _Sign(
         "base-gone",
@@ -87,29 +87,29 @@ BASE = (
         "base-certificate",
         r"x509:|certificate signed by unknown authority|certificate verify failed",
         "the Docker engine does not trust the certificate of the registry of the base image {base}",
-        "Give the engine its authority (/etc/docker/certs.d/HOST/ca.crt, or the system's certificates and a restart of "
-        "Docker); --ca-bundle is for the package index only",
+        "Install the registry's certificate authority for the engine (as /etc/docker/certs.d/HOST/ca.crt, or in the "
+        "system's certificates, and restart Docker); --ca-bundle is for the package index only",
     ),
     _Sign(
         "registry-names",
         r"no such host|server misbehaving|temporary failure in name resolution|dial tcp: lookup",
         "the registry of the base image {base} was not reached: its name cannot be resolved",
-        "Check the network and the DNS of the Docker engine. Without a network: a local base with --base, "
-        "`tfcompare images load`, or --engine venv",
+        "Check the network and the DNS of the Docker engine. Without a network, use a local base with "
+        "--base, `tfcompare images load`, or --engine venv",
     ),
     _Sign(
         "registry-unreachable",
         r"dial tcp|tls handshake|i/o timeout|connection re(fused|set)|deadline exceeded|\beof\b|proxyconnect|"
         r"request canceled",
         "the registry of the base image {base} was not reached",
-        "Check the network and the proxies of the Docker engine, name a local base or a mirror's with --base, "
-        "or use --engine venv",
+        "Check the network and the proxies of the Docker engine, name a local base or one of a mirror "
+        "with --base, or use --engine venv",
     ),
     _Sign(
         "no-python",
         r"exec: \"?/bin/sh|stat /bin/sh",
-        "the base image {base} has no shell, so no Python either that builds could use",
-        "Name one with Python {python}, its venv and its pip with --base",
+        "the base image {base} has no shell, and so no Python that builds could use",
+        "Use --base to name an image that has Python {python} with venv and pip",
     ),
 )
 
@@ -119,7 +119,7 @@ STEPS = (
         "no-python",
         r"python[\d.]*: (command )?not found|no module named '?(venv|pip|ensurepip)\b",
         "the base image {base} has no Python that builds could use (python3 with venv and pip)",
-        "Name one with Python {python} with --base",
+        "Use --base to name an image that has Python {python}",
     ),
     _Sign(
         "other-machine",
@@ -131,40 +131,40 @@ STEPS = (
         "index-other",
         MARK + r"(?P<host>\S+) is not served",
         "the pip of the base image {base} is set to ask {host}",
-        "With --index-url or --wheelhouse nothing else is asked: name a base without settings of pip with --base",
+        "With --index-url or --wheelhouse no other index is used: use --base to name a base image without pip settings",
     ),
     # This comes before the hashes, because a transfer that broke off also has another hash.
     _Sign(
         "index-unreachable",
         MARK + r"(?P<host>\S+) broke off",
         "the package index {host} broke off in the middle of a file",
-        "Run it again; what was finished is kept",
+        "Run it again; finished parts are kept",
     ),
     _Sign(
         "hash",
         r"do not match the hashes",
-        "the index served another file than the lock names",
-        "Do not trust it, or lock the version again",
+        "the index served a different file from the one in the lock",
+        "Do not trust it, unless you know why the file changed; then lock the version again",
     ),
     _Sign(
         "index-certificate",
         r"certificate_verify_failed|certificate verify failed|sslcertverificationerror",
         "a certificate on the way to the package index is not trusted",
-        "Name your proxy's or your mirror's authority with --ca-bundle FILE",
+        "Name the certificate authority of your proxy or mirror with --ca-bundle FILE",
     ),
     _Sign(
         "index-refused",
         MARK + r"(?P<host>\S+) answered 40[137]|http error 40[13]|40[13] (client )?error|credentials not correct",
-        "the package index refuses to serve without a login, or to this one",
-        "Put user and password into --index-url (rather: into TFCOMPARE_INDEX_URL) or into ~/.netrc",
+        "the package index requires a login, or refuses this one",
+        "Put the user and password into TFCOMPARE_INDEX_URL, into --index-url or into ~/.netrc",
     ),
     _Sign(
         "index-names",
         r"temporary failure in name resolution|name or service not known|failed to resolve|"
         r"no address associated with hostname|nameresolutionerror",
         "the package index was not reached: its name cannot be resolved",
-        "Check this machine's network and DNS, or name a mirror with --index-url. Without a network: --wheelhouse "
-        "FOLDER, or `tfcompare images load`",
+        "Check this machine's network and DNS, or name a mirror with --index-url. Without a network, use "
+        "--wheelhouse FOLDER, or `tfcompare images load`",
     ),
     _Sign(
         "index-unreachable",
@@ -185,13 +185,13 @@ STEPS = (
     _Sign(
         "source",
         r"(?:failed building wheel for|could not build wheels for|failed to build) (?P<name>[\w.-]+)",
-        "{name} comes as source and could not be built",
+        "{name} is available only as source, and could not be built",
         "Lock the version again with its wheel in a --wheelhouse, or name a base that has what it needs with --base",
     ),
     _Sign(
         "memory",
         r"returned a non-zero code: 137|\bkilled\b",
-        "it was killed, most likely because memory ran out",
+        "the build was killed, most likely because memory ran out",
         "Build fewer at once (`tfcompare images build --at-once 1`), or give it more memory",
     ),
 )
@@ -205,7 +205,7 @@ def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path |
     names = {
         "base": base,
         "python": python,
-        "holds": "`tfcompare images prune` and `docker system df` show what images hold",
+        "holds": "`tfcompare images prune` and `docker system df` show the space that images take",
         **_origin(wheelhouse),
     }
     failed_step = STEP.search(error) is not None
@@ -214,7 +214,7 @@ def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path |
     if failure and failure.kind == "base-gone" and "@" in base:
         return Failure(
             "base-digest",
-            f"the registry has no image of the digest of {base}, or not any more",
+            f"the registry has no image with the digest of {base}; it may have been deleted",
             "`tfcompare images lock` asks the registry for the digest that it has now; or name another with --base",
         )
     return failure
@@ -229,10 +229,10 @@ def of_install(log: str, *, folder: Path, wheelhouse: Path | None = None) -> Fai
 def _origin(wheelhouse: Path | None) -> dict[str, str]:
     """Describe the source that lacks a missing package."""
     if wheelhouse:
-        fill = "Put it there (docs/images.md says how), or name an index with --index-url too"
+        fill = "Put it there (docs/images.md says how), or also name an index with --index-url"
         return {"origin": f"the wheelhouse {wheelhouse}", "fill": fill}
     fill = (
-        "It was withdrawn, or a mirror lacks it: name another with --index-url, put it into a --wheelhouse, "
+        "It was withdrawn, or a mirror lacks it: name another index with --index-url, put it into a --wheelhouse, "
         "or lock the version again"
     )
     return {"origin": "the index", "fill": fill}

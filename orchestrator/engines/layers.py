@@ -28,6 +28,7 @@ from orchestrator.catalog.uv import (
     Unresolved,
     choose_index,
     find_uv,
+    flatten,
     name_index,
     run_uv,
     target_arguments,
@@ -38,8 +39,6 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
 LOCK = "lock.txt"
-# uv draws these characters around its reasons.
-DRAWN = str.maketrans("", "", "×╰─▶│├")
 MOST_REASON = 400
 
 
@@ -104,8 +103,8 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
             if not folder.is_dir():
                 _install(folder, pins, python, uv)
     except Unresolved as error:
-        reason = " ".join(str(error).translate(DRAWN).split())
-        told = f"it requires {', '.join(requirements)}, which is incompatible with this target: {reason}"
+        needed = ", ".join(requirements)
+        told = f"it requires {needed}, which is incompatible with this target: {flatten(str(error))}"
         return Layer(refusal=told[:MOST_REASON])
     return Layer(folder)
 

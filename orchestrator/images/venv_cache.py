@@ -10,7 +10,8 @@ from pathlib import Path
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.folder_lock import FolderLock, is_locked
 from orchestrator.engines.venv import interpreters
-from orchestrator.engines.venv.engine import MARKER, environment_path, environments_folder
+from orchestrator.engines.venv.donor import MARKER
+from orchestrator.engines.venv.engine import environment_path, environments_folder
 from orchestrator.engines.venv.interpreters import Interpreter
 
 

@@ -42,7 +42,7 @@ RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
 OWNER_MARK = re.compile(r"(?P<here>.*?):(?P<uid>\d+):(?P<pid>\d+):(?P<started>\w+)")
 UNKNOWN = "unknown"
-# A worker has this long to leave in order before it is killed.
+# A worker has this long to exit cleanly before it is killed.
 EXIT_S = 2.0
 # A container may take this long to end after its output has ended.
 END_S = 5.0
@@ -62,7 +62,7 @@ class Spec:
     own_workloads: Path | None
     results: Path
     gpu: GpuRequest | None
-    # These are the names of the GPUs in such a request; without a name, it asks for all GPUs.
+    # These are the names of the GPUs to request; without names, all GPUs are requested.
     devices: tuple[str, ...] = ()
     jit: Path | None = None
     large: tuple[LargeFile, ...] = ()
@@ -89,7 +89,7 @@ def owner() -> str:
         started = _read_start(pid)
     except OSError:
         started = UNKNOWN
-    return f"{_here()}:{os.getuid()}:{pid}:{started}"
+    return f"{_identify_namespace()}:{os.getuid()}:{pid}:{started}"
 
 
 def is_abandoned(mark: str, state: str) -> bool:
@@ -99,7 +99,7 @@ def is_abandoned(mark: str, state: str) -> bool:
     left alone while they run, and a worker ends by itself when its host has ended.
     """
     match = OWNER_MARK.fullmatch(mark)
-    here = _here()
+    here = _identify_namespace()
     if match is None or here == UNKNOWN or match["here"] != here:
         return state in ("exited", "dead")
     if match["uid"] != str(os.getuid()):
@@ -113,7 +113,7 @@ def is_abandoned(mark: str, state: str) -> bool:
         return False
 
 
-def _here() -> str:
+def _identify_namespace() -> str:
     """Return an identifier of the boot and process namespace in which process numbers are valid."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -133,7 +133,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     """Create a container and return its id.
 
     It has no network, a read-only file system, no capabilities and one writable folder. With a GPU there is a second
-    one, for the code that the GPU's driver compiles.
+    writable folder, for the code that the GPU's driver compiles.
     """
     # An engine refuses to mount a folder that it does not see, whereas a bind would make an empty one.
     mounted = host_paths.mounts(client)
@@ -159,7 +159,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     # The engine's memory counts, because Docker may run in a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else limits.share_memory(info["MemTotal"], spec.workers)
     cpus = spec.cpus or limits.find_granted_cpus(info["NCPU"])
-    host_config = confine(
+    host_config = build_confined_config(
         client,
         spec.image,
         info,
@@ -192,7 +192,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     return str(created["Id"])
 
 
-def confine(
+def build_confined_config(
     client: docker.DockerClient,
     image: str,
     info: Mapping[str, Any],
@@ -249,7 +249,7 @@ def hand_over(folder: Path, user: tuple[int, int]) -> None:
         # Newer Pythons run out of descriptors at this depth, and older ones run out of stack.
         if isinstance(error, OSError) and error.errno != errno.EMFILE:
             raise
-        raise EnvironmentFailed(f"{folder} has too many folders inside each other", "remove it") from error
+        raise EnvironmentFailed(f"{folder} has too many nested folders", "remove it") from error
 
 
 class Log:
@@ -312,7 +312,7 @@ class ContainerChannel:
 
     def _read(self) -> None:
         try:
-            while frame := self._frame():
+            while frame := self._read_frame():
                 stream, payload = frame
                 if stream == STDOUT:
                     self._lines.feed(payload)
@@ -323,19 +323,19 @@ class ContainerChannel:
         self._log.write(b"", final=True)
         self._lines.end()
 
-    def _frame(self) -> tuple[int, bytes] | None:
+    def _read_frame(self) -> tuple[int, bytes] | None:
         """Read one frame of the engine's stream.
 
         It consists of one byte for the stream, three zero bytes, four bytes for the length, and the payload.
         """
-        header = self._exactly(8)
+        header = self._read_exactly(8)
         if header is None:
             return None
         stream, length = struct.unpack(">BxxxL", header)
-        payload = self._exactly(length)
+        payload = self._read_exactly(length)
         return None if payload is None else (stream, payload)
 
-    def _exactly(self, count: int) -> bytes | None:
+    def _read_exactly(self, count: int) -> bytes | None:
         parts = bytearray()
         while len(parts) < count:
             part = self._socket.recv(count - len(parts))
@@ -349,13 +349,13 @@ class ContainerChannel:
         try:
             self._socket.sendall(line.encode())
         except OSError as error:
-            raise ChannelClosed(self._ending()) from error
+            raise ChannelClosed(self._describe_end()) from error
 
     def receive(self, timeout_s: float) -> str:
         self._files.check_in_time()
         line = self._lines.take(timeout_s, self._files.check)
         if line is None:
-            raise ChannelClosed(self._ending())
+            raise ChannelClosed(self._describe_end())
         return line
 
     @cached_property
@@ -368,7 +368,7 @@ class ContainerChannel:
                 return pid
         return None
 
-    def _ending(self) -> str:
+    def _describe_end(self) -> str:
         # An engine that is being stopped ends its containers, but answers on open connections, so these are closed.
         self._api.close()
         until = time.monotonic() + END_S
@@ -383,12 +383,12 @@ class ContainerChannel:
             raise EngineUnavailable(f"the Docker engine stopped answering during the run: {error}") from error
         # OOMKilled is also set if only a replicate ran out of memory, whatever ends the container later.
         if state["OOMKilled"] and state["ExitCode"] == 128 + signal.SIGKILL:
-            return "out of memory: the container's limit was reached; fewer versions at a time leave each of them more"
+            return "out of memory: the container's limit was reached; with fewer versions at a time, each gets more"
         return describe_exit(state["ExitCode"])
 
     def close(self) -> None:
         if self._reader.is_alive():
-            # A worker ends in order when its stdin ends; a kill could cut off what it writes last.
+            # A worker exits cleanly when its stdin ends; a kill could cut off what it writes last.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_WR)
             self._reader.join(EXIT_S)

@@ -145,11 +145,13 @@ class DockerEngine:
                 recipe = image.recipe(client, version, self._choose(version), self._options.base)
                 if image.existing(client, recipe):
                     return Outlook("ready", f"ready ({recipe.tag})")
-                if recipe.base not in self._missing:
-                    self._missing[recipe.base] = image.find_missing(client, recipe.base)
+                lowest = recipe.below or recipe
+                is_above = recipe.below and image.existing(client, recipe.below)
+                if not is_above and lowest.base not in self._missing:
+                    self._missing[lowest.base] = image.find_missing(client, lowest.base)
         except EnvironmentFailed as error:
             return Outlook("impossible", str(error))
-        if missing := self._missing[recipe.base]:
+        if not is_above and (missing := self._missing[lowest.base]):
             return missing
         return Outlook("to build", f"to be built from {recipe.base}")
 
@@ -163,8 +165,9 @@ class DockerEngine:
         with asking("its image is not available", EnvironmentFailed, version.name):
             recipe = image.recipe(client, version, flavour, self._options.base)
             identity = image.existing(client, recipe)
-            if identity is None and self._options.base:
-                image.fetch(client, version.name, recipe.base, flavour.python.number, log)
+            lowest = recipe.below or recipe
+            if identity is None and self._options.base and not (recipe.below and image.existing(client, recipe.below)):
+                image.fetch(client, version.name, lowest.base, flavour.python.number, log)
                 # The recipe contains the id of the base, so it may change now that the base is here.
                 recipe = image.recipe(client, version, flavour, self._options.base)
                 identity = image.existing(client, recipe)
@@ -180,7 +183,13 @@ class DockerEngine:
             identity=identity,
             lock=lock_hash(flavour),
             python=flavour.python.number,
-            details={"tag": recipe.tag, "base": recipe.base, "spec": recipe.spec, "flavour": flavour.name, **details},
+            details={
+                "tag": recipe.tag,
+                "base": (recipe.below or recipe).base,
+                "spec": recipe.spec,
+                "flavour": flavour.name,
+                **details,
+            },
             packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
             variables=version.variables,
             size_bytes=size,

@@ -18,6 +18,7 @@ from docker.errors import APIError, ImageNotFound
 
 from orchestrator import catalog
 from orchestrator.catalog import lockfile, user_data
+from orchestrator.catalog.targets import TENSORFLOWS
 from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines import Outlook, build_errors
@@ -37,6 +38,24 @@ PREFIX = "/opt/tfcompare"
 BUILD = Path("/tmp/build")  # noqa: S108 it is inside an image
 COPY_LOCK, COPY_BOTH = (f"COPY lock.txt {what}{BUILD}/".encode() for what in ("", "*.whl "))
 SHOWN_EVERY_S = 0.5
+# An image of a target that shares less with its version is built from its base.
+LEAST_SHARED = 0.5
+# The recipe of a layer above another image: pip installs what differs, and removes what is too much.
+LAYER = """\
+ARG BASE
+FROM ${{BASE}}
+ARG PIP_INDEX_URL
+ARG PIP_TRUSTED_HOST
+ARG PIP_CONFIG_FILE
+USER 0
+COPY lock.txt ca.pem /tmp/build/
+RUN if [ -s /tmp/build/ca.pem ]; then export PIP_CERT=/tmp/build/ca.pem; fi \\
+ && {remove}/opt/tfcompare/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes \\
+    --no-deps --no-build-isolation -r /tmp/build/lock.txt \\
+ && rm -r /tmp/build
+USER 65534
+"""
+REMOVE = "/opt/tfcompare/bin/python -m pip uninstall --yes {names} \\\n && "
 # The classic builder takes these without an ARG, and keeps them out of the image and of its cache's keys.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 
@@ -61,6 +80,8 @@ class Recipe:
     wheel: Path | None = None
     # This is the name of the target, which need not be a version of the table.
     target: str = ""
+    # The image of this recipe is the base, and has to be there first.
+    below: "Recipe | None" = None
 
     @property
     def tag(self) -> str:
@@ -88,7 +109,13 @@ def add_digest(name: str, digest: str) -> str:
 def recipe(
     client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None, base_id: str = ""
 ) -> Recipe:
-    """Return the recipe of an image; `base_id` is the id of a local base that this engine does not know."""
+    """Return the recipe of an image; `base_id` is the id of a local base that this engine does not know.
+
+    A target that shares most packages with its version gets a layer above the image of that version.
+    """
+    if flavour.like and (difference := _find_difference(flavour.like, flavour)):
+        below = recipe(client, version, flavour.like, override, base_id)
+        return _recipe_above(below, version, flavour, difference)
     # The base is named by its digest if one was verified: a tag may move, and a moved base is another environment.
     base = name_base(override, flavour.python.number) or add_digest(flavour.image, flavour.digest)
     files = {
@@ -122,6 +149,33 @@ def recipe(
         BASE_ID: local,
     }
     return Recipe(version.number, base, files, spec, labels, flavour.wheel, version.name)
+
+
+def _find_difference(like: Flavour, flavour: Flavour) -> lockfile.LockDifference | None:
+    """Return how the packages of a target differ from those of its version, or None if too many do."""
+    difference = lockfile.compare_locks(like.lock, flavour.lock)
+    changed = {lockfile.normalize(pin.name) for pin in difference.changed}
+    total = difference.alike + len(changed)
+    is_near = changed and not TENSORFLOWS & changed and difference.alike >= LEAST_SHARED * total
+    return difference if is_near else None
+
+
+def _recipe_above(
+    below: Recipe, version: Version, flavour: Flavour, difference: lockfile.LockDifference
+) -> Recipe:  # fmt: skip
+    remove = REMOVE.format(names=" ".join(difference.gone)) if difference.gone else ""
+    pins = "".join(f"{lockfile.write_pin(pin)}\n" for pin in difference.changed)
+    files = {
+        "Dockerfile": LAYER.format(remove=remove).encode(),
+        "lock.txt": f"{catalog.forbid_builds(flavour.lock)}\n{pins}".encode(),
+    }
+    digest = hashlib.sha256(below.spec.encode())
+    for name, content in files.items():
+        digest.update(f"\n{name} {len(content)}\n".encode() + content)
+    spec = digest.hexdigest()
+    about = {SPEC_LABEL: spec, "tfcompare.lock": catalog.lock_hash(flavour)}
+    labels = {**below.labels, **about, "org.opencontainers.image.revision": spec}
+    return Recipe(version.number, below.tag, files, spec, labels, None, version.name, below)
 
 
 def _base_id(client: docker.DockerClient, reference: str) -> str:
@@ -192,6 +246,8 @@ def size(client: docker.DockerClient, identity: str) -> int:
 
 def build_once(client: docker.DockerClient, recipe: Recipe, find_source: Callable[[], Source], log: BuildLog) -> str:
     """Build an image unless another process has; two that build it at once would make two images of one name."""
+    if recipe.below:
+        build_once(client, recipe.below, find_source, log)
     with exclusive(
         cache() / "images" / recipe.spec, lambda: log.line(f"another process builds {recipe.tag}; waiting for it")
     ):

@@ -137,7 +137,9 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
         seen = host_paths.source(folder / name, mounted, read_only=False)
         mounts.append(Mount(f"{INSIDE}/{name}", str(seen), type="bind", read_only=read_only))
     log = LogConfig(type="json-file", config={"max-size": "64k"})
-    host_config = container.confine(client, image, info, mounts, MEMORY, processes=PROCESSES, mode=mode, log_config=log)
+    host_config = container.build_confined_config(
+        client, image, info, mounts, MEMORY, processes=PROCESSES, mode=mode, log_config=log
+    )
     created = client.api.create_container(
         image=image,
         command=["/bin/sh", "-c", SCRIPT],

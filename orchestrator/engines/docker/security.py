@@ -27,7 +27,7 @@ def find_mode(info: Mapping[str, Any]) -> str:
 
 
 def _identify(info: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what identifies an engine; its ID does not, because Podman has another one in each answer."""
+    """Return a key that identifies an engine; its ID cannot, because Podman reports a new one in each answer."""
     return str(info.get("Name")), str(info.get("DockerRootDir"))
 
 

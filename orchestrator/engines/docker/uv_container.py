@@ -62,7 +62,7 @@ class UvInContainer:
             seen = host_paths.source(self.options.wheelhouse, mounted, read_only=True)
             mounts.append(Mount(WHEELHOUSE, str(seen), type="bind", read_only=True))
         info = client.info()
-        host_config = container.confine(
+        host_config = container.build_confined_config(
             client,
             self.image,
             info,

@@ -34,10 +34,20 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
 from orchestrator.engines.docker.limits import share_processes
 from orchestrator.engines.environment import worker_variables
-from orchestrator.engines.folder_lock import FolderLock, wait
+from orchestrator.engines.folder_lock import FolderLock, exclusive, wait
 from orchestrator.engines.layers import LocalUv, describe_layers
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.venv import interpreters, pythons
+from orchestrator.engines.venv.donor import (
+    MARKER,
+    Donor,
+    describe_pins,
+    describe_python,
+    hold_donor,
+    link_from,
+    read_environment,
+    select,
+)
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
@@ -49,7 +59,7 @@ from orchestrator.terminal.counts import name_some
 
 # These would make pip ask another server than our own index, or ask our index in another way.
 OVERRULED = ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_PROXY", "ALL_PROXY", "all_proxy")
-MARKER = "tfcompare.json"
+QUIET = ("--disable-pip-version-check", "--no-input")
 # This folder of an environment holds the code that a driver has compiled for it.
 GPU_CODE = "gpu-code"
 # A pin with a marker may be left out on this machine.
@@ -233,36 +243,77 @@ class VenvEngine:
 
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         lockfile.check_locks(flavour.pip_lock, flavour.lock)
-        python = str(path / "bin" / "python")
-        # -I keeps the working directory off the path; Pythons before 3.11 have no -P.
-        pip = [python, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
-        asking = self._index.variables(log)
-        if self._options.ca_bundle and not asking:
-            pip += ["--cert", str(self._options.ca_bundle)]
+        pins = [*lockfile.read_lock(flavour.pip_lock), *lockfile.read_lock(flavour.lock)]
+        described = describe_pins(pins)
         try:
             shutil.rmtree(path, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            # The pip that comes with the Python only installs the locked one; unpacking it saves two seconds.
-            own = ["--without-pip"] if interpreter.pip else []
-            self._run(version, [str(interpreter.path), "-I", "-m", "venv", *own, str(path)], asking, log)
-            if interpreter.pip:
-                [packages] = path.glob("lib/python*/site-packages")
-                shutil.unpack_archive(interpreter.pip, packages, "zip")
-            only_wheels = catalog.forbid_builds(flavour.pip_lock)
-            self._run(version, [*pip, only_wheels, "-r", str(flavour.pip_lock)], asking, log)
-            # Locks are complete, so nothing is left to resolve. Builds are not isolated, so that the few source
-            # packages are built with the locked setuptools and not with one fetched unlocked.
-            lock = flavour.lock
-            if flavour.wheel:
-                lock = path / lock.name
-                lock.write_bytes(lockfile.locate_wheel(lockfile.content(flavour.lock), flavour.wheel))
-            locked = [*pip, "--no-deps", "--no-build-isolation", catalog.forbid_builds(flavour.lock), "-r", str(lock)]
-            self._run(version, locked, asking, log)
-            _check_packages(version, path, flavour)
-            marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
-            (path / MARKER).write_text(json.dumps(marker))
+            # Targets of one TensorFlow are made one after another, because each can start from the one before it.
+            alike = environments_folder() / f"of-{version.number}-{interpreter.version}"
+            with (
+                exclusive(alike, lambda: log.line(f"another environment of {version.number} is made; waiting for it")),
+                hold_donor(environments_folder(), {} if flavour.wheel else described, interpreter) as donor,
+            ):
+                if donor:
+                    self._build_from(donor, version, flavour, interpreter, path, log)
+                else:
+                    self._build_new(version, flavour, interpreter, path, log)
+                _check_packages(version, path, flavour)
+                marker = {
+                    "version": version.number,
+                    "lock": flavour.lock.name,
+                    "build": interpreter.build,
+                    "python": describe_python(interpreter),
+                    "pins": {} if flavour.wheel else described,
+                }
+                (path / MARKER).write_text(json.dumps(marker))
         except OSError as error:
             raise _unwritable(version.name, path, error) from error
+
+    def _build_new(
+        self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog
+    ) -> None:
+        asking = self._index.variables(log)
+        pip = self._pip(path, asking)
+        # The pip that comes with the Python only installs the locked one; unpacking it saves two seconds.
+        own = ["--without-pip"] if interpreter.pip else []
+        self._run(version, [str(interpreter.path), "-I", "-m", "venv", *own, str(path)], asking, log)
+        if interpreter.pip:
+            [packages] = path.glob("lib/python*/site-packages")
+            shutil.unpack_archive(interpreter.pip, packages, "zip")
+        only_wheels = catalog.forbid_builds(flavour.pip_lock)
+        self._run(version, [*pip, only_wheels, "-r", str(flavour.pip_lock)], asking, log)
+        lock = flavour.lock
+        if flavour.wheel:
+            lock = path / lock.name
+            lock.write_bytes(lockfile.locate_wheel(lockfile.content(flavour.lock), flavour.wheel))
+        self._run(version, [*pip, *_without_resolving(flavour), "-r", str(lock)], asking, log)
+
+    def _build_from(
+        self, donor: Donor, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog
+    ) -> None:
+        """Build an environment from another one, which has most of its packages already."""
+        changed, gone = name_some(sorted(donor.changed)), name_some(sorted(donor.gone))
+        differences = [f"installing {changed}" if changed else "", f"removing {gone}" if gone else ""]
+        log.line(f"starting from {donor.path.name}: {'; '.join(filter(None, differences)) or 'nothing differs'}")
+        asking = self._index.variables(log)
+        pip = self._pip(path, asking)
+        self._run(version, [str(interpreter.path), "-I", "-m", "venv", "--without-pip", str(path)], asking, log)
+        link_from(donor.path, path)
+        if donor.gone:
+            remove = [*_modules(path), "pip", "uninstall", *QUIET, "--yes", *sorted(donor.gone)]
+            self._run(version, remove, asking, log)
+        if donor.changed:
+            lock = path / flavour.lock.name
+            pins = [*lockfile.read_lock(flavour.pip_lock), *lockfile.read_lock(flavour.lock)]
+            lock.write_text(select(pins, donor.changed))
+            self._run(version, [*pip, *_without_resolving(flavour), "-r", str(lock)], asking, log)
+
+    def _pip(self, path: Path, asking: Mapping[str, str]) -> list[str]:
+        """Return the command that installs what a lock names."""
+        # -I keeps the working directory off the path; Pythons before 3.11 have no -P.
+        pip = [*_modules(path), "pip", "install", *QUIET, "--require-hashes"]
+        return [*pip, "--cert", str(self._options.ca_bundle)] if self._options.ca_bundle and not asking else pip
 
     def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
         passed = {name: value for name, value in pass_variables().items() if not (asking and name in OVERRULED)}
@@ -280,6 +331,20 @@ class VenvEngine:
     def close(self) -> None:
         self._index.close()
         self._held.close()
+
+
+def _modules(path: Path) -> tuple[str, ...]:
+    """Return the beginning of a command that runs a module of an environment."""
+    return str(path / "bin" / "python"), "-I", "-m"
+
+
+def _without_resolving(flavour: Flavour) -> tuple[str, ...]:
+    """Return pip's options for a lock, which is complete, so that nothing is left to resolve.
+
+    Builds are not isolated, so that the few source packages are built with the locked setuptools and not with one
+    fetched unlocked.
+    """
+    return "--no-deps", "--no-build-isolation", catalog.forbid_builds(flavour.lock)
 
 
 def _check_packages(version: Version, path: Path, flavour: Flavour) -> None:
@@ -363,11 +428,7 @@ def identify(path: Path, interpreter: Interpreter) -> str:
 
     An environment links to its Python, so a new build of that needs no new install.
     """
-    try:
-        marker = json.loads((path / MARKER).read_text())
-    except ValueError:
-        marker = {}
-    if marker.get("build", interpreter.build) == interpreter.build:
+    if read_environment(path).get("build", interpreter.build) == interpreter.build:
         return path.name
     return f"{path.name}-{hashlib.sha256(interpreter.build.encode()).hexdigest()[:8]}"
 

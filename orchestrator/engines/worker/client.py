@@ -27,10 +27,11 @@ from orchestrator.model import Case, Target
 
 # The keys are the codes that cuInit returns; the values explain them and say what to do.
 CODES = {
-    2: "the GPU has no memory left for another process: look with `nvidia-smi`",
-    3: "the driver was not started in the process: this is how it answers a process that was forked after its start",
-    34: "the libcuda.so.1 there is the stub of an image and not the driver's: the container toolkit has not put the "
-    "driver's libraries in. Update the toolkit, or try --gpu-request cdi",
+    2: "the GPU has no memory left for another process: check with `nvidia-smi`",
+    3: "the driver is not initialised in this process: this happens if the process was forked after the driver was "
+    "initialised",
+    34: "the loaded libcuda.so.1 is a stub from the image, not the driver's own: the container toolkit has not mounted "
+    "the driver's libraries. Update the toolkit, or try --gpu-request cdi",
     46: "the GPU is in use and takes no second process (its compute mode): --gpu-exclusive opens one at a time",
     100: "the driver finds no GPU: none was handed over, or CUDA_VISIBLE_DEVICES hides it",
     101: "the driver does not know the GPU that CUDA_VISIBLE_DEVICES names",
@@ -38,8 +39,8 @@ CODES = {
     802: "the driver is not ready: on machines whose GPUs are linked by NVSwitch, the fabric manager has to run. "
     "`systemctl start nvidia-fabricmanager` starts it",
     803: "the driver in the kernel and its libraries have different versions, as after an update: restart the machine",
-    804: "the image brings libraries for compatibility that this GPU does not take: it needs a newer driver",
-    999: "the driver does not say why: perhaps its module nvidia_uvm is not loaded, which `nvidia-modprobe -u` does",
+    804: "the image has CUDA compatibility libraries that this GPU does not support: install a newer driver",
+    999: "the driver gives no reason: its module nvidia_uvm may not be loaded; `nvidia-modprobe -u` loads it",
 }
 
 
@@ -58,9 +59,9 @@ class DriverAnswer:
 
     def __str__(self) -> str:
         if self.library:
-            return f"the driver's library is not there ({self.library}): nothing has put libcuda.so.1 in"
+            return f"the driver's library is missing ({self.library}): libcuda.so.1 was not provided"
         if self.code > 0:
-            known = CODES.get(self.code, "NVIDIA's list of CUresult says what that is")
+            known = CODES.get(self.code, "see NVIDIA's list of CUresult codes")
             return f"cuInit returned {self.code}: {known}"
         if self.absent:
             return f"TensorFlow does not find {', '.join(self.absent)}"
@@ -246,7 +247,7 @@ class WorkerClient:
         return dict(event.profile) if isinstance(event, ProfiledEvent) else event
 
     def quit(self) -> bool:
-        """End the worker; return whether it closed its stream and left in order."""
+        """End the worker; return whether it closed its stream and exited cleanly."""
         try:
             return isinstance(self._ask({"kind": "quit"}, GRACE_S), ByeEvent)
         except WorkerDied:
@@ -257,13 +258,13 @@ class WorkerClient:
     def _order(self, order: dict[str, Any], timeout_s: float, wanted: type[Wanted]) -> Wanted | Refused | Died:
         """Send an order to a replicate and return its answer.
 
-        An answer that cannot be true costs this replicate, but no other.
+        An answer that cannot be true ends this replicate, but no other.
         """
         number = order["replicate"]
         try:
             event = self._request(order, timeout_s + GRACE_S)
             if getattr(event, "replicate", number) != number:
-                raise InvalidEvent(f"{event.kind}.replicate: another number than the one asked")
+                raise InvalidEvent(f"{event.kind}.replicate: not the number of the replicate that was asked")
         except InvalidEvent as odd:
             if order["kind"] not in ("close", "profile"):
                 # The rows of this replicate will not count, and the worker may already have ended it.

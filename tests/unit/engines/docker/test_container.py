@@ -75,7 +75,7 @@ def test_a_folder_that_a_worker_has_nested_without_end_is_one_sentence(tmp_path:
     source = "import os\nfor _ in range(5000): os.mkdir('deep'); os.chdir('deep')"
     subprocess.run([sys.executable, "-c", source], cwd=tmp_path, check=True)
     # Later Pythons go down any number of levels.
-    refused = pytest.raises(EnvironmentFailed, match="too many folders inside each other; remove it")
+    refused = pytest.raises(EnvironmentFailed, match="too many nested folders; remove it")
     with refused if sys.version_info < (3, 12) else nullcontext():
         container.hand_over(tmp_path, (65534, 65534))
     files.remove_tree(tmp_path)

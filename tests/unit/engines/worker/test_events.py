@@ -154,7 +154,7 @@ def test_an_answer_for_another_replicate_is_odd():
     one, _ = client(open=usual("opened", replicate=99))
     died = opened(one, 1)
     assert isinstance(died, Died)
-    assert "another number than the one asked" in died.reason
+    assert "not the number of the replicate that was asked" in died.reason
 
 
 def test_a_refusal_after_the_opening_is_a_death():
