@@ -53,7 +53,7 @@ class OpenAtOnce:
         if self.compared <= self.capacity.arms:
             return f"up to {self.compared} arms open at once"
         return (
-            f"at most {self.capacity.arms} of {self.compared} arms that are compared with each other open at once "
+            f"at most {self.capacity.arms} of the {self.compared} arms that are compared are open at once "
             f"(limit: {self.capacity.limit})"
         )
 

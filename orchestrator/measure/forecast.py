@@ -15,7 +15,7 @@ from orchestrator.engines import Engine, Outlook
 from orchestrator.engines.choose import choose_engine
 from orchestrator.measure.capacity import OpenAtOnce
 from orchestrator.measure.outline import find_open_at_once, outline
-from orchestrator.measure.resume import find_open_of_more, outline_of_more, plan_rounds
+from orchestrator.measure.resume import find_open_of_more, outline_more_rounds, plan_rounds
 from orchestrator.measure.session import note_keras
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results.find_runs import RUNS
@@ -75,7 +75,7 @@ def forecast(planned: PlannedRun, view: View) -> Forecast:
     check_new_folder(folder)
     notes: list[str] = []
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
-        notes = pinned.notes_on(pinned.divide_files(options.own_workloads, options.outside)[1])
+        notes = pinned.describe_large_files(pinned.divide_files(options.own_workloads, options.outside)[1])
         notes += [*list_outside(planned), *note_keras(planned)]
     return Forecast(
         headline=outline(planned, name),
@@ -105,7 +105,7 @@ def forecast_more(options: ResumeOptions, view: View) -> Forecast:
     """Check what continuing a run would check, and return what it would do."""
     with plan_rounds(options, view) as more:
         return Forecast(
-            headline=outline_of_more(more),
+            headline=outline_more_rounds(more),
             open_at_once=find_open_of_more(more),
             run=more.session.plan.run,
             folder=options.run,

@@ -1,16 +1,18 @@
-"""What a run is going to do, in one line: cases, versions, rounds, minutes and memory."""
+"""The outline of a planned run in one line: cases, versions, rounds, minutes and memory."""
 
 from orchestrator.machine.host import moment
 from orchestrator.measure.capacity import REPLICATE_MB, WORKER_MB, OpenAtOnce, open_at_once, read_capacity
-from orchestrator.plan.pairs import TREND_FROM, opens_alone
+from orchestrator.measure.rotation import MATRIX_FROM
+from orchestrator.plan.pairs import TREND_FROM, has_single_call_visits
 from orchestrator.plan.request import PlannedRun
 from orchestrator.stats.calibrate import ONCE_SHARE
 from orchestrator.stats.looks import FEWEST_ROUNDS, count_fewest
+from orchestrator.stats.power import FOUND_ALONE, find_share_found
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes
 
-# Building, warming up and calls of a replicate; measured on two cores with the quick suite. A separate process or
-# container imports TensorFlow first.
+# A replicate takes this long to build, warm up and make its calls, as measured on two cores with the quick suite. A
+# separate process or container imports TensorFlow first.
 REPLICATE_S, ISOLATED_S = 0.8, 3.0
 # A version's worker starts in each round; three together took 2.5 to 3 s on two cores.
 START_S = 1.0
@@ -26,7 +28,18 @@ def outline(planned: PlannedRun, engine: str) -> str:
         else f"{format_count(len(selection.cases), 'case')} x"
     )
     what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_describe_time(planned, engine)}"
-    return f"{what}; {find_open_at_once(planned, engine)}{_memory(planned, engine)}"
+    return f"{what}; {find_open_at_once(planned, engine)}{_describe_memory(planned, engine)}{_describe_power(planned)}"
+
+
+def _describe_power(planned: PlannedRun) -> str:
+    """Say what a run of many targets can show, because its comparisons share the allowed error."""
+    count = sum(pair.metric == "time" and pair.kind == "target" for pair in planned.selection.pairs)
+    if len(planned.selection.targets) < MATRIX_FROM:
+        return ""
+    return (
+        f"; {count} comparisons share the allowed error, so a slowdown that would be found in {FOUND_ALONE:.0%} of "
+        f"runs if it were compared alone is found in {find_share_found(count):.0%}"
+    )
 
 
 def note_too_few(looks: tuple[int, ...]) -> str:
@@ -43,20 +56,20 @@ def find_open_at_once(planned: PlannedRun, engine: str) -> OpenAtOnce:
 def _describe_time(planned: PlannedRun, engine: str) -> str:
     """Say how long the run takes at most or, without a budget, about how long.
 
-    A replicate takes milliseconds or half a minute, and a program any time: only the pilot shows it.
+    A replicate takes from milliseconds to half a minute, and a program can take any time; only the pilot shows it.
     """
-    ready = "once the environments are there"
+    ready = "once the environments are ready"
     if planned.selection.budget_s:
         return f"at most {format_minutes(planned.selection.budget_s)} min {ready}"
     if planned.options.program:
-        limit = ", until it is decided or for 15 min" if len(planned.looks) > 1 else ""
-        return f"each as long as the program takes in every version, which is known after the first{limit}"
+        limit = ", until all comparisons are decided or for 15 min" if len(planned.looks) > 1 else ""
+        return f"each with one run of the program per version (the first shows how long it takes){limit}"
     arms = planned.arms()
     round_s = len(arms) * ISOLATED_S
     if planned.isolate(engine) == "fork":
         round_s = len(arms) * REPLICATE_S + len({target for _, target in arms}) * START_S
     plan = planned.freeze(engine)
-    once_s = len(arms) * REPLICATE_S * ONCE_SHARE if opens_alone(plan) else 0.0
+    once_s = len(arms) * REPLICATE_S * ONCE_SHARE if has_single_call_visits(plan) else 0.0
     took = (
         (looks + 1) * round_s + (looks if plan.decides else min(looks, FEWEST_ROUNDS)) * once_s
         for looks in (planned.looks[0], planned.looks[-1])
@@ -64,7 +77,7 @@ def _describe_time(planned: PlannedRun, engine: str) -> str:
     return f"about {' to '.join(dict.fromkeys(map(format_minutes, took)))} min {ready}"
 
 
-def _memory(planned: PlannedRun, engine: str) -> str:
+def _describe_memory(planned: PlannedRun, engine: str) -> str:
     """Estimate the memory that many versions take at the same time. Return '' for a few versions."""
     resident = len({target for _, target in planned.arms()})
     if planned.isolate(engine) != "fork" or resident < TREND_FROM:

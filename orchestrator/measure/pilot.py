@@ -12,7 +12,7 @@ from orchestrator.measure.visit import Group, TimedArm, Visit, Visitor
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.table import FEWEST_FOR_PERCENTILES, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
-from orchestrator.plan.pairs import FURTHER_LOOKS, opens_alone
+from orchestrator.plan.pairs import FURTHER_LOOKS, has_single_call_visits
 from orchestrator.results.more_rounds import RESERVE
 from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import count_calls
@@ -96,7 +96,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     generous, usual, least = (calibrate.align_efforts(each, call_s, least_calls) for each in (wanted, modest, as_pilot))
     # How often a round visits all of these arms again for their first call alone.
     once = 0
-    if opens_alone(visitor.plan):
+    if has_single_call_visits(visitor.plan):
         whole_s = sum(calibrate.replicate_s(timed.pilot, generous[arm]) for arm, timed in visit.timed.items())
         once = calibrate.plan_once(visit.open_s, whole_s)
     fullest, fuller = ({arm: replace(effort, once=once) for arm, effort in each.items()} for each in (generous, usual))

@@ -26,6 +26,7 @@ from orchestrator.measure.session import (
     record_lost,
 )
 from orchestrator.model import (
+    ArmKey,
     Case,
     Extended,
     Manifest,
@@ -36,14 +37,14 @@ from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import join_failures
-from orchestrator.results.more_rounds import ResumeOptions, extension, same_sources
+from orchestrator.results.more_rounds import ResumeOptions, check_sources, plan_extension
 from orchestrator.results.past import (
     Past,
     Progress,
     beyond,
     describe_deaths,
     describe_nothing_open,
-    open_cases,
+    find_open_arms,
     read_past,
 )
 from orchestrator.results.replicates import load_replicates
@@ -62,6 +63,7 @@ class PlannedRounds:
     engine: Engine
     past: Past
     cases: tuple[Case, ...]
+    undecided: frozenset[ArmKey]
     ahead: Extended
     # These versions of the run have an environment.
     versions: tuple[Version, ...]
@@ -69,7 +71,7 @@ class PlannedRounds:
 
 @contextmanager
 def plan_rounds(options: ResumeOptions, view: View) -> Iterator[PlannedRounds]:
-    """Check that a run can be continued, and yield how, while its folder is locked."""
+    """Check that a run can be continued, and yield its next rounds while its folder is locked."""
     folder = RunFolder.open(options.run, unprepared=True)
     if folder.fleet.is_file():
         raise UsageError(f"{options.run} was measured by a fleet, which can measure what is missing: add --on FLEET")
@@ -79,14 +81,16 @@ def plan_rounds(options: ResumeOptions, view: View) -> Iterator[PlannedRounds]:
         held.enter_context(folder.hold())
         held.enter_context(occupy(alone=False))
         plan, manifest = read_request(folder)
-        same_sources(plan, manifest, folder, options.own_workloads)
-        _same_machine(manifest, view)
+        check_sources(plan, manifest, folder, options.own_workloads)
+        _require_same_machine(manifest, view)
         require_seal(folder, plan, manifest)
-        past, cases = Past(Progress(), 0), plan.cases
+        past, undecided = Past(Progress(), 0), frozenset(arm.key for arm in plan.arms())
         if folder.is_prepared:
             written = load_replicates(folder.worker_output.streams(), plan.run).replicates
             past = beyond(read_past(plan, tuple(folder.entries())), written, plan)
-            cases = tuple(open_cases(judge_run(folder), past))
+            undecided = find_open_arms(judge_run(folder), past)
+        labels = {label for label, _ in undecided}
+        cases = tuple(case for case in plan.cases if case.label in labels)
         if not cases:
             raise NothingSelected(describe_nothing_open(options.run, past))
         for line in describe_deaths(past):
@@ -106,7 +110,8 @@ def plan_rounds(options: ResumeOptions, view: View) -> Iterator[PlannedRounds]:
             engine=engine,
             past=past,
             cases=cases,
-            ahead=extension(options, plan, past),
+            undecided=undecided,
+            ahead=plan_extension(options, plan, past),
             versions=tuple(
                 version
                 for version in versions
@@ -116,7 +121,7 @@ def plan_rounds(options: ResumeOptions, view: View) -> Iterator[PlannedRounds]:
 
 
 def versions_of(plan: Plan) -> dict[str, Version]:
-    """Return the versions that a plan's targets can stand for, by name."""
+    """Return the versions that the targets of a plan may refer to, by name."""
     return {version.name: version for version in catalog.all_versions()} | changed.by_name(
         plan.definitions, _device(plan)
     )
@@ -129,11 +134,11 @@ def _device(plan: Plan) -> FlavourName:
 def add_rounds(options: ResumeOptions, view: View) -> Done:
     with plan_rounds(options, view) as more:
         folder, plan, ahead = more.session.folder, more.session.plan, more.ahead
-        view.say(outline_of_more(more))
+        view.say(outline_more_rounds(more))
         view.say(f"engine: {more.engine.check()}")
         sweep(more.engine, view)
         manifest = None if folder.is_prepared else read_request(folder)[1]
-        environments, failures = _make_again(folder, plan, more.engine, view)
+        environments, failures = _remake_environments(folder, plan, more.engine, view)
         if manifest:
             facts = {target: environment.facts for target, environment in environments.items()}
             folder.write_plan(plan)
@@ -160,17 +165,19 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
             seed=ahead.seed,
             first_round=ahead.first_round,
             keep_going=options.keep_going,
+            undecided=more.undecided,
         )
         return measure_rounds(session, rounds, more.past.progress)
 
 
-def outline_of_more(more: PlannedRounds) -> str:
+def outline_more_rounds(more: PlannedRounds) -> str:
     ahead = more.ahead
     last, cases = ahead.looks[-1], len(more.cases)
     text = f"more: rounds {ahead.first_round} to {last} for {format_count(cases, 'case')} without a verdict"
     text += note_too_few(ahead.looks)
     if ahead.exploratory:
-        text += f"; the error of {more.session.plan.alpha:.0%} was spent before, so what they show is exploratory"
+        alpha = more.session.plan.alpha
+        text += f"; the allowed error of {alpha:.0%} is already spent, so these rounds are exploratory"
     return f"{text}; {find_open_of_more(more)}"
 
 
@@ -178,27 +185,29 @@ def find_open_of_more(more: PlannedRounds) -> OpenAtOnce:
     return open_at_once(more.session.plan, more.cases, read_capacity(more.session.plan))
 
 
-def _same_machine(manifest: Manifest, view: View) -> None:
+def _require_same_machine(manifest: Manifest, view: View) -> None:
     if not is_here(manifest.host):
         raise UsageError(
             f"the run was measured on another machine ({manifest.host.get('cpu')}): it can be continued only there; "
             "start a new run here"
         )
     if manifest.host.get("boot") != host_facts()["boot"]:
-        view.say("warning: this machine was restarted since the run; ratios are still formed inside each round")
+        view.say("warning: this machine has been restarted since the run; ratios are still computed within each round")
 
 
 def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine:
     """Make the run's engine again, with the limits and the GPUs of its plan."""
     if plan.engine not in ENGINES:
-        raise UsageError(f"{plan.run} was measured on the engine {plan.engine!r}, which this tfcompare does not have")
+        raise UsageError(
+            f"{plan.run} was measured on the engine {plan.engine!r}, which this version of tfcompare does not have"
+        )
     limits = replace(options, cpus=plan.cpus, memory_mb=plan.memory_mb, runtime=plan.runtime)
     return ENGINES[plan.engine].make(
         replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, chosen_gpus=fitting.gpus)
     )
 
 
-def _make_again(
+def _remake_environments(
     folder: RunFolder, plan: Plan, engine: Engine, view: View
 ) -> tuple[dict[Target, Environment], dict[str, EnvironmentFailed]]:
     """Make the run's environments ready again.

@@ -14,6 +14,10 @@ from orchestrator.plan.pairs import find_linked, group_linked
 from orchestrator.results.past import Progress
 from orchestrator.stats.looks import FEWEST_ROUNDS
 
+# In a run of at least this many targets, a target whose verdicts have come gets no more rounds. In a smaller one it
+# would save little, and other metrics of that target would have fewer figures.
+MATRIX_FROM = 5
+
 
 class Rotation:
     def __init__(
@@ -33,6 +37,8 @@ class Rotation:
         self._workers = workers
         self._keep_workers = keep_workers
         self._wanted = frozenset(arm.key for arm in plan.arms())
+        # Rounds visit only these; before the first look, all.
+        self._undecided = self._wanted
         self._linked = find_linked(plan)
 
     def is_closed(self, arm: ArmKey) -> bool:
@@ -58,8 +64,14 @@ class Rotation:
     def has_effort(self, arm: Arm) -> bool:
         return arm.key in self.progress.efforts
 
+    def keep_undecided(self, arms: frozenset[ArmKey]) -> None:
+        """Leave out the other arms, if the run has many targets; an arm that was left out stays so."""
+        if len(self.plan.targets) >= MATRIX_FROM:
+            self._undecided &= arms
+
     def arms(self, group: Group) -> list[Arm]:
-        return [Arm(case, target) for case in group for target in self.alive(case)]
+        arms = (Arm(case, target) for case in group for target in self.alive(case))
+        return [arm for arm in arms if arm.key in self._undecided]
 
     def groups(self, cases: Sequence[Case]) -> Sequence[Group]:
         """Group the cases that are compared with each other.

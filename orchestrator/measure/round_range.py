@@ -1,8 +1,8 @@
-"""Which rounds are measured in one go."""
+"""The range of rounds that are measured in one go."""
 
 from dataclasses import dataclass
 
-from orchestrator.model import Case, Plan
+from orchestrator.model import ArmKey, Case, Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +18,10 @@ class RoundRange:
     budget_s: float | None
     seed: int
     first_round: int = 1
-    # Whether a program is measured on although the rounds ahead can decide nothing.
+    # If set, a program is still measured when the remaining rounds cannot decide anything.
     keep_going: bool = False
+    # The arms that a run which continues has no verdict of; None if nothing was judged yet.
+    undecided: frozenset[ArmKey] | None = None
 
 
 def first_rounds(plan: Plan, *, keep_going: bool = False) -> RoundRange:

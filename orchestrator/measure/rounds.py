@@ -19,7 +19,7 @@ from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Case, Comparison, Evaluation, Pair, Postponed
 from orchestrator.plan.order import round_order
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.past import Progress, find_undecided
+from orchestrator.results.past import Progress, find_undecided, find_undecided_arms
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.futility import can_decide, find_smallest_shown
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
@@ -52,6 +52,8 @@ class RoundLoop:
         capacity = read_capacity(session.plan, started=True)
         self.visitor = Visitor(session, workers, self.progress, patient_cases(session.plan), capacity)
         self.rotation = Rotation(session.plan, workers, rounds, self.progress, self.budget, keep_workers)
+        if rounds.undecided is not None:
+            self.rotation.keep_undecided(rounds.undecided)
         self.pilots = PilotPhase(session, self.visitor, self.rotation)
         self.decided: set[Pair] = set()
         # The spread of open comparisons at the last look.
@@ -86,6 +88,7 @@ class RoundLoop:
             if number in looks:
                 self._show_decided(evaluation, number)
                 open_cases = find_undecided(evaluation, open_cases, self.rotation.is_closed)
+                self.rotation.keep_undecided(find_undecided_arms(evaluation, self.rotation.is_closed))
                 if how := self._find_futile(evaluation, open_cases, number):
                     return how
             number += 1

@@ -100,7 +100,7 @@ def pin_workloads(session: NewSession) -> NewSession:
         inner = "" if planned.options.program else f"{name}/"
         data = {f"{inner}{key}": place for key, place in workload.data.items()}
         large += pinned.place_data(data, folder.workloads)
-    for note in pinned.notes_on(large):
+    for note in pinned.describe_large_files(large):
         session.view.say(f"note: {note}")
     mine = {
         name: replace(workload, path=folder.workloads / workload.path.relative_to(own))

@@ -14,7 +14,7 @@ from orchestrator.measure.session import Session
 from orchestrator.measure.starting import SLOW_START_TIMEOUT_S
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Target, Watched
-from orchestrator.plan.order import alternating, divide_sittings
+from orchestrator.plan.order import divide_sittings, interleave
 from orchestrator.results.past import Progress
 from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_effort
 
@@ -157,7 +157,7 @@ class Visitor:
     ) -> str:
         """Let the bursts of all arms take turns over the visit; return what disturbed them."""
         witness, own_ns = self._witness(order), 0
-        for arm in alternating(order, lambda arm: timed[arm].effort.bursts):
+        for arm in interleave(order, lambda arm: timed[arm].effort.bursts):
             if arm not in live:
                 continue
             burst = live[arm].burst(timed[arm].effort.calls, BURST_S)

@@ -68,6 +68,7 @@ from orchestrator.model.plan import (
     LargeFile,
     Manifest,
     MergedHost,
+    Pairing,
     Plan,
     list_arms,
 )
@@ -126,6 +127,7 @@ __all__ = [
     "OutputComparison",
     "OutputVerdict",
     "Pair",
+    "Pairing",
     "Params",
     "Part",
     "Plan",

@@ -58,7 +58,7 @@ class Target:
 
     def __post_init__(self) -> None:
         if not self.name or self.name.endswith(_CONTROL):
-            raise ValueError(f"{self.name!r} is no name of a target")
+            raise ValueError(f"{self.name!r} is not a valid name of a target")
 
     # Programs that use `load_run` write `arm.version == "2.0"`, look versions up by name and print them. No target is
     # compared with a string inside tfcompare.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
-# A certain difference is slight inside the margin, and beyond if its whole interval is outside. Else it is clear.
+# A certain difference is `slight` inside the margin, `beyond` if its whole interval is outside, and `clear` otherwise.
 Size = Literal["slight", "clear", "beyond"]
 # Reports show these verdicts.
 ShownVerdict = Literal["faster", "slower", "slightly faster", "slightly slower", "same", "inconclusive"]
@@ -33,7 +33,7 @@ class Magnitude:
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """The ends of the interval on that scale; too few rounds give none."""
+        """The ends of the interval on the scale of the estimate, or None if there are too few rounds."""
         if self.difference_low is not None and self.difference_high is not None:
             return self.difference_low, self.difference_high
         return (math.log(self.ci_low), math.log(self.ci_high)) if self.ci_low and self.ci_high else None
@@ -70,5 +70,5 @@ class ReportRow(Magnitude):
 
     @property
     def report_verdict(self) -> VerdictName:
-        """The verdict that sentences about the whole report have."""
+        """The verdict for sentences about the whole report."""
         return "inconclusive" if self.row_only and self.verdict != "same" else self.verdict

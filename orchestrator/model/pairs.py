@@ -108,7 +108,7 @@ class CasePair:
         return tuple(item for item in self.candidate.params if item in self.baseline.params)
 
     @property
-    def apart(self) -> tuple[Params, Params]:
+    def differing_params(self) -> tuple[Params, Params]:
         """The parameters that only the baseline has, and those that only the candidate has."""
         old, new = self.baseline.params, self.candidate.params
         return tuple(item for item in old if item not in new), tuple(item for item in new if item not in old)
@@ -145,7 +145,7 @@ def _read_pair(value: object, info: "ValidationInfo") -> TargetPair | CasePair:
     if flat.case is None and flat.target is not None:
         for label in (flat.baseline, flat.candidate):
             if label not in by_label:
-                raise ValueError(f"{label} is none of the cases")
+                raise ValueError(f"{label} is not one of the cases")
         return CasePair(
             target=Target.parse(flat.target), baseline=by_label[flat.baseline], candidate=by_label[flat.candidate],
             metric=flat.metric, margin=flat.margin,
@@ -153,8 +153,8 @@ def _read_pair(value: object, info: "ValidationInfo") -> TargetPair | CasePair:
     raise ValueError("a pair has either a case, for two versions of it, or a version, for two cases in it")
 
 
-class _CasesOfFile:
-    """The way pydantic reads cases; it asks when it reads the first file, so nothing else has to import it."""
+class _CasesSchema:
+    """The way pydantic reads cases. It calls this for the first file, and pydantic_core is imported only then."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
@@ -163,7 +163,7 @@ class _CasesOfFile:
         return core_schema.with_info_after_validator_function(_remember_cases, handler(source))
 
 
-class _PairOfFile:
+class _PairSchema:
     """The way pydantic reads and writes pairs: in the form of a FlatPair."""
 
     @staticmethod
@@ -176,5 +176,5 @@ class _PairOfFile:
         return core_schema.with_info_plain_validator_function(_read_pair, serialization=written)
 
 
-Cases = Annotated[tuple[Case, ...], _CasesOfFile]
-Pair = Annotated[TargetPair | CasePair, _PairOfFile]
+Cases = Annotated[tuple[Case, ...], _CasesSchema]
+Pair = Annotated[TargetPair | CasePair, _PairSchema]

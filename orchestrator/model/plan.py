@@ -14,6 +14,8 @@ GpuRequest = Literal["runtime", "device", "cdi"]
 Isolation = Literal["fork", "process", "container"]
 # The time of a call in a burst is either its wall time or its CPU time.
 Judge = Literal["wall", "cpu"]
+# Each target is compared with the first one, with the one before it, or with all others.
+Pairing = Literal["first", "neighbours", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +83,8 @@ class Plan:
     margins: dict[Metric, float]
     # Verdicts on times rest on this kind of time.
     judge: Judge
-    # The pilot may plan up to this many rounds if those of the looks would not show the margin. 0 allows no further
-    # rounds.
+    # The pilot may plan up to this many rounds if those of the looks are too few to detect a difference as large as the
+    # margin. 0 allows no further rounds.
     most_rounds: int
 
     def arms(self) -> tuple[Arm, ...]:
@@ -111,7 +113,8 @@ class EnvironmentFacts:
     lock: str
     python: str
     details: dict[str, str]
-    # `packages` has the number of each installed package, and `variables` those that this target alone gets.
+    # `packages` has the version of each installed package, and `variables` the environment variables of this target
+    # alone.
     packages: dict[str, str]
     variables: dict[str, str]
     # The environment takes this much disk space.

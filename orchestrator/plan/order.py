@@ -16,7 +16,7 @@ def seed_of_round(seed: int, number: int) -> int:
     """Return the seed of a round, derived from that of the run; the pilot has that of the first round.
 
     Seeds change so that a result that depends on them also differs between rounds, and not only between versions, whose
-    generators draw different numbers from one seed. The same holds for the luck of a worker's hashes.
+    generators draw different numbers from one seed. The same holds for the hash seed of a worker.
     """
     return (seed + max(number - 1, 0)) % SEEDS
 
@@ -58,8 +58,8 @@ def _seat(sittings: list[set[ArmKey]], arms: set[ArmKey], fits: Callable[[Iterab
     sittings[-1] |= arms
 
 
-def alternating(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[Item]:
-    """Spread each item's bursts evenly over the visit; items with equally many bursts go back and forth."""
+def interleave(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[Item]:
+    """Spread each item's bursts evenly over the visit; items with equally many bursts reverse their order each time."""
     slots = [
         ((number + 0.5) / bursts(item), position if number % 2 == 0 else -position, item)
         for position, item in enumerate(order)

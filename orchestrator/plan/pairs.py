@@ -10,12 +10,24 @@ from packaging.version import Version as Number
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec
-from orchestrator.model import ArmKey, ArmResult, Case, CasePair, Metric, Pair, Plan, Target, TargetPair, Workload
+from orchestrator.model import (
+    ArmKey,
+    ArmResult,
+    Case,
+    CasePair,
+    Metric,
+    Pair,
+    Pairing,
+    Plan,
+    Target,
+    TargetPair,
+    Workload,
+)
 from orchestrator.stats.limits import FEWEST_COMPARISONS, FEWEST_SHARED
 
 # A run is judged after these numbers of rounds, and all of these looks share the error ALPHA.
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
-# The rows of a table show together how much rounds scatter, so it can be judged earlier.
+# Together, the rows of a table show how much rounds scatter, so a table can be judged earlier.
 TABLE_LOOKS = (FEWEST_SHARED, *LOOKS)
 # A run has these further looks if the pilot shows that 20 rounds are too few, and if its budget allows more.
 FURTHER_LOOKS = (25, 32, 40)
@@ -30,13 +42,15 @@ def plan_pairs(
     workloads: dict[str, Workload],
     also: Iterable[Metric] = (),
     margins: Mapping[Metric, float] | None = None,
+    pairing: Pairing = "first",
 ) -> tuple[Pair, ...]:
     """Return every ratio that the run reports.
 
-    Each version is compared with the first and, within each version, each case with its workload's baseline case.
-    `also` are other metrics by which versions are compared, and `margins` the margins that the user named for metrics.
+    Versions are compared with the first or as `pairing` says and, within each version, each case with its workload's
+    baseline case. `also` are other metrics by which versions are compared, and `margins` the margins that the user
+    named for metrics.
     """
-    across = [TargetPair(case=case, baseline=targets[0], candidate=target) for case in cases for target in targets[1:]]
+    across = list(_pair_targets(cases, targets, "time", pairing))
     pairs: list[Pair] = list(across)
     for metric in also:
         margin = (margins or {}).get(metric, METRICS[metric].margin)
@@ -59,20 +73,58 @@ def baselines_of(case: Case, workload: Workload, present: Collection[Case]) -> I
             yield baseline
 
 
-def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target], metrics: Iterable[Metric]) -> tuple[Pair, ...]:
+def plan_program_pairs(
+    cases: Sequence[Case], targets: Sequence[Target], metrics: Iterable[Metric], pairing: Pairing = "first"
+) -> tuple[Pair, ...]:
     """Return the ratios that a run of a program reports: of its whole time, and of its training steps if it has any."""
-    return tuple(
-        TargetPair(case=case, baseline=targets[0], candidate=target, metric=metric)
-        for metric in metrics
-        for case in cases
-        for target in targets[1:]
-    )
+    return tuple(pair for metric in metrics for pair in _pair_targets(cases, targets, metric, pairing))
+
+
+def _pair_targets(
+    cases: Sequence[Case], targets: Sequence[Target], metric: Metric, pairing: Pairing
+) -> Iterator[TargetPair]:
+    """Yield the pairs of targets of each case; a control is compared with the first target only."""
+    own = [target for target in targets if not target.control]
+    found = [(targets[0], target) for target in targets if target.control]
+    if pairing == "first":
+        found = [(targets[0], target) for target in targets[1:]]
+    elif pairing == "neighbours":
+        found += itertools.pairwise(own)
+    else:
+        found += itertools.combinations(own, 2)
+    for case in cases:
+        for baseline, candidate in found:
+            yield TargetPair(case=case, baseline=baseline, candidate=candidate, metric=metric)
+
+
+def find_baselines(plan: Plan) -> Mapping[Target, Target]:
+    """Return the target that each one is compared with in the main table; a claim's pairs are no table."""
+    found: dict[Target, Target] = {}
+    for pair in plan.pairs if not plan.claims else ():
+        if isinstance(pair, TargetPair):
+            found.setdefault(pair.candidate, pair.baseline)
+    return {target: found.get(target, plan.targets[0]) for target in plan.targets[1:]}
+
+
+def find_further_baselines(plan: Plan) -> list[Target]:
+    """Return the targets that others are compared with in addition to that of the main table."""
+    main = find_baselines(plan)
+    pairs = (pair for pair in plan.pairs if isinstance(pair, TargetPair) and not plan.claims)
+    return list(dict.fromkeys(pair.baseline for pair in pairs if pair.baseline != main[pair.candidate]))
+
+
+def find_pairing(plan: Plan) -> Pairing:
+    """Return how the targets of a plan are paired."""
+    if find_further_baselines(plan):
+        return "all"
+    return "neighbours" if set(find_baselines(plan).values()) - {plan.targets[0]} else "first"
 
 
 def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> tuple[TargetPair, ...]:
     """Pair the versions of each case for another metric, as their times are paired.
 
-    A figure that all cases of a version share is compared once, in a case that both versions and most others have.
+    A figure that all cases of a version share is compared once, in a case that both versions and most other versions
+    have.
     """
     across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, TargetPair) and pair.across)
     margin = plan.margins.get(spec.name, spec.margin)
@@ -170,7 +222,7 @@ def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Ca
     return tuple(tuple(group) for group in {id(group): group for group in groups.values()}.values())
 
 
-def opens_alone(plan: Plan) -> bool:
+def has_single_call_visits(plan: Plan) -> bool:
     """Return whether a round has single-call visits, as it does if first calls are compared and a fork is cheap."""
     compared = {*plan.metrics, *(pair.metric for pair in plan.pairs)}
     return plan.isolation == "fork" and not plan.program and any(METRICS[metric].of_openings for metric in compared)

@@ -12,7 +12,7 @@ from orchestrator.terminal.view import View
 
 
 def plan_run(options: RunOptions, view: View, fewest: int = 2) -> PlannedRun:
-    """Lock targets that no table has, check the options, and judge each target by the GPUs."""
+    """Lock the targets that are in no table, check the options, and check each target against the GPUs."""
     return fit(check_request(_provide(options, view), fewest))
 
 
@@ -25,7 +25,7 @@ def _provide(options: RunOptions, view: View) -> RunOptions:
     """Lock the targets, also those of claims; if one of these cannot be locked, only its claims are left out."""
     own = options.own_workloads if not options.program else None
     if own and (helpers := [path.name for path in workloads.find_helpers(own)]):
-        view.say(f"note: without build(tf, params), and so no workload: {name_some(helpers)}")
+        view.say(f"note: not used as workloads, because they have no build(tf, params): {name_some(helpers)}")
     device = options.environments.device
     targets, found = provide_targets(options.versions, view, device), []
     for claim in options.claims:

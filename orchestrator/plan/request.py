@@ -26,13 +26,21 @@ from orchestrator.model import (
     LargeFile,
     Metric,
     Pair,
+    Pairing,
     Plan,
     Target,
     Workload,
     list_arms,
 )
 from orchestrator.options import VENV, EngineOptions
-from orchestrator.plan.pairs import ALPHA, FURTHER_LOOKS, LOOKS, choose_looks, plan_pairs, plan_program_pairs
+from orchestrator.plan.pairs import (
+    ALPHA,
+    FURTHER_LOOKS,
+    LOOKS,
+    choose_looks,
+    plan_pairs,
+    plan_program_pairs,
+)
 from orchestrator.plan.shards import take_shard
 
 
@@ -62,6 +70,7 @@ class RunOptions:
     # The user named these margins of metrics.
     margins: dict[Metric, float] = field(default_factory=dict)
     control: bool = False
+    pairing: Pairing = "first"
     threads: tuple[int, int] | None = None
     timeout_s: float = 600.0
     seed: int | None = None
@@ -291,7 +300,8 @@ def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
         # Only the wall time of its steps is known.
         metrics: tuple[Metric, ...] = ("time",) if options.judge == "cpu" else ("time", "step")
         # Its running time is unknown, so it has no usual budget.
-        return Selection(versions, targets, cases, plan_program_pairs(cases, targets, metrics), options.budget_s)
+        pairs = plan_program_pairs(cases, targets, metrics, options.pairing)
+        return Selection(versions, targets, cases, pairs, options.budget_s)
     suite = suite_of(options, workloads)
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:
@@ -299,7 +309,7 @@ def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     if options.shard:
         cases = take_shard(cases, workloads, *options.shard)
     budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets)))
-    pairs = plan_pairs(cases, targets, workloads, options.decided, options.margins)
+    pairs = plan_pairs(cases, targets, workloads, options.decided, options.margins, options.pairing)
     return Selection(versions, targets, cases, pairs, budget_s)
 
 

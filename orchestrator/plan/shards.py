@@ -1,4 +1,4 @@
-"""Deals the cases of a run out to several machines, so that whatever is compared stays on one of them. Pure."""
+"""Distributes the cases of a run over machines, so that cases that are compared stay on the same one. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

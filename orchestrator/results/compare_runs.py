@@ -5,7 +5,7 @@ has not restarted in between, the times of each version are compared as well: th
 they also move with the machine.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,15 +21,16 @@ from orchestrator.model import (
     Pair,
     ReportRow,
 )
+from orchestrator.results.differences import MOST_PACKAGES, find_moved
 from orchestrator.results.endings import read_endings
-from orchestrator.results.rewritten import WORKER, Rewritten, find_rewritten
+from orchestrator.results.rewritten import WORKER, ChangedWorkloads, find_rewritten
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import samples
 from orchestrator.stats.comparisons import (
     DIFFERENCE_ERROR,
     FALSE_DISCOVERIES,
-    Measured,
+    MeasuredPair,
     compare_figures,
     measure_together,
     of_many,
@@ -40,7 +41,7 @@ from orchestrator.stats.report_error import find_limit, mark_row_only
 from orchestrator.stats.round_times import RoundTimes
 from orchestrator.stats.shared_variance import find_share_of_error
 from orchestrator.stats.verdict import Levels, judge_estimate
-from orchestrator.stats.welch import Across, BetweenRuns
+from orchestrator.stats.welch import BetweenRunVariance, ChangeBetweenRuns
 from orchestrator.terminal.counts import format_count
 
 ALPHA = 0.05
@@ -50,7 +51,7 @@ MOVING = frozenset({"load", "psi_cpu"})
 SHORT = 12
 
 # It returns how far earlier runs of these cases differ from each other, by pair.
-FindBetween = Callable[[Run, Run], Mapping[Pair, BetweenRuns]]
+FindBetween = Callable[[Run, Run], Mapping[Pair, BetweenRunVariance]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,14 +129,14 @@ class Changes:
 def compare_runs(earlier: Path, later: Path, find_between: FindBetween = lambda earlier, later: {}) -> Changes:
     for path in (earlier, later):
         if RunFolder.open(path).is_held:
-            raise UsageError(f"{path} is still being measured; wait for its end")
+            raise UsageError(f"{path} is still being measured; wait until it has finished")
     runs = load_run(earlier), load_run(later)
     if len({run.plan.run for run in runs}) == 1:
         raise UsageError(f"{earlier} and {later} are the same run; compare it with another run of the same cases")
     return find_changes(*runs, find_between(*runs))
 
 
-def find_changes(earlier: Run, later: Run, between: Mapping[Pair, BetweenRuns] | None = None) -> Changes:
+def find_changes(earlier: Run, later: Run, between: Mapping[Pair, BetweenRunVariance] | None = None) -> Changes:
     if earlier.plan.judge != later.plan.judge:
         times = {"wall": "wall time", "cpu": "CPU time"}
         raise UsageError(
@@ -201,7 +202,7 @@ def _measure_arms(run: Run, arms: Iterable[ArmKey]) -> list["Stopped | None"]:
         rounds = by_arm.get((*arm, "time"), {})
         levels = [times.level for times in rounds.values() if isinstance(times, RoundTimes)]
         enough = len(levels) >= max(schedule.fewest, FEWEST_ROUNDS)
-        found.append(Stopped(Measured(Estimate(tuple(levels)), max(rounds)), schedule) if enough else None)
+        found.append(Stopped(MeasuredPair(Estimate(tuple(levels)), max(rounds)), schedule) if enough else None)
     return found
 
 
@@ -209,7 +210,7 @@ def _measure_arms(run: Run, arms: Iterable[ArmKey]) -> list["Stopped | None"]:
 class Stopped:
     """A ratio of a run, and the looks at which the run could stop because enough was decided."""
 
-    measured: Measured
+    measured: MeasuredPair
     schedule: LookSchedule
 
     @property
@@ -230,11 +231,11 @@ class Compared:
 
     earlier: Stopped
     later: Stopped
-    between: BetweenRuns | None = None
+    between: BetweenRunVariance | None = None
 
     @property
-    def across(self) -> Across:
-        return Across(self.earlier.measured.estimate, self.later.measured.estimate, self.between)
+    def across(self) -> ChangeBetweenRuns:
+        return ChangeBetweenRuns(self.earlier.measured.estimate, self.later.measured.estimate, self.between)
 
     @property
     def levels(self) -> Levels:
@@ -261,7 +262,7 @@ def _change(
     before: Stopped | None,
     after: Stopped | None,
     margin: float,
-    between: BetweenRuns | None,
+    between: BetweenRunVariance | None,
 ) -> tuple[RatioChange, Compared | None]:
     change = RatioChange(pair=old.pair, earlier=old, later=new)
     if METRICS[old.pair.metric].exact and old.ratio and new.ratio:
@@ -325,11 +326,23 @@ def _by_chance(changes: list[tuple[AnyChange, Compared | None]]) -> tuple[AnyCha
 def list_differences(earlier: Run, later: Run) -> tuple[Difference, ...]:
     """Return what differs: the machine, the measurement settings, and the environments of the shared versions."""
     old, new = _setting(earlier), _setting(later)
-    return tuple(
+    settings = tuple(
         Difference(name, old.get(name, "-"), new.get(name, "-"))
         for name in dict.fromkeys((*old, *new))
         if old.get(name, "-") != new.get(name, "-")
     )
+    return (*settings, *_find_moved_packages(earlier, later))
+
+
+def _find_moved_packages(earlier: Run, later: Run) -> Iterator[Difference]:
+    """Yield the packages of each shared version that moved: each alone, or their count if they are many."""
+    shared = earlier.manifest.environments.keys() & later.manifest.environments.keys()
+    for target in (target for target in later.manifest.environments if target in shared):
+        moved = find_moved(*(run.manifest.environments[target].packages for run in (earlier, later)))
+        if len(moved) <= MOST_PACKAGES:
+            yield from (Difference(f"{target} package {each.name}", each.baseline, each.candidate) for each in moved)
+        else:
+            yield Difference(f"{target} packages", "-", f"{len(moved)} differ")
 
 
 def _setting(run: Run) -> dict[str, str]:
@@ -359,7 +372,7 @@ def _setting(run: Run) -> dict[str, str]:
 
 
 def _describe_left_out(
-    old: Mapping[Pair, Comparison], new: Mapping[Pair, Comparison], rewritten: Rewritten
+    old: Mapping[Pair, Comparison], new: Mapping[Pair, Comparison], rewritten: ChangedWorkloads
 ) -> tuple[str, ...]:
     lines = []
     if rewritten.workloads:
@@ -370,7 +383,7 @@ def _describe_left_out(
     return tuple(lines)
 
 
-def _nothing_in_common(earlier: Run, later: Run, rewritten: Rewritten) -> str:
+def _nothing_in_common(earlier: Run, later: Run, rewritten: ChangedWorkloads) -> str:
     targets = dict.fromkeys((*earlier.plan.targets, *later.plan.targets))
     why = f" (the source or the data of {rewritten} changed between them)" if rewritten.workloads else ""
     return (

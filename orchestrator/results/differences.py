@@ -1,9 +1,13 @@
 """Differences between the targets of a run besides TensorFlow, which are part of their ratios as well."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from orchestrator.catalog.targets import name_pinned, parse_target
+from orchestrator.errors import UsageError
 from orchestrator.model import Manifest, Plan, Target, TargetPair
+from orchestrator.terminal.counts import format_count
 
 # The keys are facts that a worker states about itself, and the values are their names for users.
 TENSORFLOW = "TensorFlow"
@@ -18,6 +22,8 @@ NAMED = frozenset(
     {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "tf-nightly-cpu", "keras", "tf-keras"}
 )
 MISSING = "none"
+# Packages that moved are named if they are at most this many, and always if the user pinned them.
+MOST_PACKAGES = 6
 
 
 @dataclass(frozen=True)
@@ -40,11 +46,32 @@ class TargetDifference:
     candidate: Target
     facts: tuple[DifferingFact, ...]
     packages: tuple[DifferingFact, ...]
+    # The user pinned these packages in one of the two.
+    pinned: frozenset[str] = frozenset()
+
+    @property
+    def named_packages(self) -> list[str]:
+        """The packages in words: each with its numbers, or those that were pinned and the count of the others."""
+        return name_moved(self.packages, self.pinned)
+
+
+def name_moved(packages: Sequence[DifferingFact], pinned: Collection[str] = ()) -> list[str]:
+    """Return the packages that moved: each with its numbers, or those that were pinned and the count of the others."""
+    if len(packages) <= MOST_PACKAGES:
+        return list(map(str, packages))
+    named = [str(each) for each in packages if each.name in pinned]
+    left = len(packages) - len(named)
+    return [*named, *([f"{format_count(left, 'more package' if named else 'package')}"] if left else [])]
+
+
+def find_moved(before: Mapping[str, str], after: Mapping[str, str]) -> list[DifferingFact]:
+    """Return the packages that are not alike in two environments, by name."""
+    return _differing(dict(sorted(before.items())), dict(sorted(after.items())))
 
 
 def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, ...]:
     """Return the differences between each two targets that are compared, without pairs that have none."""
-    known = manifest.environments
+    known, pinned = manifest.environments, _find_pinned(plan)
     compared = [
         (pair.baseline, pair.candidate)
         for pair in plan.pairs
@@ -59,8 +86,20 @@ def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, 
         facts = [fact for fact in facts if fact != DifferingFact(TENSORFLOW, baseline.name, candidate.name)]
         packages = _differing(_packages(manifest, baseline), _packages(manifest, candidate))
         if facts or packages:
-            found.append(TargetDifference(baseline, candidate, tuple(facts), tuple(packages)))
+            of_both = pinned.get(baseline.name, frozenset()) | pinned.get(candidate.name, frozenset())
+            found.append(TargetDifference(baseline, candidate, tuple(facts), tuple(packages), of_both))
     return tuple(found)
+
+
+def _find_pinned(plan: Plan) -> dict[str, frozenset[str]]:
+    """Return the packages that the user pinned, by the name of the target."""
+    found: dict[str, frozenset[str]] = {}
+    for text in plan.definitions:
+        # The plan may be another person's.
+        with suppress(UsageError):
+            changed = parse_target(text)
+            found[changed.build_name(changed.version)] = frozenset(map(name_pinned, changed.pins))
+    return found
 
 
 def _differing(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> list[DifferingFact]:

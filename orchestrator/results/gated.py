@@ -3,7 +3,7 @@
 from collections import Counter
 
 from orchestrator.metrics import METRICS, OUTPUT, with_output
-from orchestrator.metrics.gates import Gated
+from orchestrator.metrics.gates import GatedComparisons
 from orchestrator.model import Evaluation, Plan
 from orchestrator.plan.pairs import metric_pairs
 from orchestrator.results.compare_runs import Changes
@@ -16,7 +16,7 @@ def name_compared(plan: Plan) -> tuple[str, ...]:
     return with_output(metrics, outputs=plan.outputs)
 
 
-def gate_run(evaluation: Evaluation) -> Gated:
+def gate_run(evaluation: Evaluation) -> GatedComparisons:
     plan, arms = evaluation.plan, evaluation.arms
     missing: dict[str | None, int] = {}
     for metric in plan.metrics:
@@ -25,7 +25,7 @@ def gate_run(evaluation: Evaluation) -> Gated:
     if plan.outputs:
         missing[OUTPUT] = len(find_output_pairs(plan)) - len(evaluation.outputs)
     unmeasured = next((arm for arm in arms if arm.outcome != "measured"), None)
-    return Gated(
+    return GatedComparisons(
         planned=evaluation.comparisons,
         others=evaluation.of_metrics,
         outputs=evaluation.outputs,
@@ -36,12 +36,12 @@ def gate_run(evaluation: Evaluation) -> Gated:
     )
 
 
-def gate_changes(changes: Changes) -> Gated:
+def gate_changes(changes: Changes) -> GatedComparisons:
     """Return what gates judge about two runs; a comparison that only one of them has could not be made."""
     planned = {*changes.earlier.plan.pairs, *changes.later.plan.pairs}
     missing: Counter[str | None] = Counter(pair.metric for pair in changes.missing)
     missing[None] = sum(pair in planned for pair in changes.missing)
-    return Gated(
+    return GatedComparisons(
         planned=[change for change in changes.changes if change.pair in planned],
         others=[change for change in changes.changes if change.pair not in planned],
         missing=missing,

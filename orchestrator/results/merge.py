@@ -18,9 +18,9 @@ from orchestrator.results.run_folder import PARTS, RunFolder
 from orchestrator.terminal.counts import format_count
 
 # These properties must be the same in all runs; the values are their names for users.
-OF_PLANS = {
+PLAN_PROPERTIES = {
     "targets": "targets",
-    "definitions": "changes of targets",
+    "definitions": "changes to targets",
     "engine": "engine",
     "device": "device",
     "looks": "looks (--rounds)",
@@ -33,12 +33,12 @@ OF_PLANS = {
     "metrics": "metrics",
     "outputs": "comparison of results",
     "cpus": "number of CPUs",
-    "memory_mb": "limit of memory",
-    "runtime": "runtime of containers",
-    "exclusive": "use of the GPU",
+    "memory_mb": "memory limit",
+    "runtime": "container runtime",
+    "exclusive": "exclusive use of the GPU",
 }
-OF_MANIFESTS = {"contract": "contract with workers", "variables": "variables"}
-LONGEST = 60
+MANIFEST_PROPERTIES = {"contract": "contract with workers", "variables": "variables"}
+LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class MergedPart:
 def read_merged_part(path: Path) -> MergedPart:
     folder = RunFolder.open(path)
     if folder.is_held:
-        raise UsageError(f"{path} is still being measured; wait for its end")
+        raise UsageError(f"{path} is still being measured; wait until it has finished")
     return MergedPart(folder, folder.read_plan(), folder.read_manifest(), folder.read_journal().entries)
 
 
@@ -71,7 +71,7 @@ def merge_runs(paths: Sequence[Path], output: Path, command: Sequence[str]) -> R
         try:
             run.write_manifest(manifest)
             run.write_plan(plan)
-            # All parts that have a workload of the user have the same copy of it.
+            # If several parts have one of the user's workloads, they all have the same copy of it.
             for part in parts:
                 if part.folder.workloads.is_dir():
                     with files.writing(run.workloads, "choose another --output"):
@@ -84,7 +84,7 @@ def merge_runs(paths: Sequence[Path], output: Path, command: Sequence[str]) -> R
             run.record(_finish(parts))
             run.sync_journal()
         except BaseException:
-            # Nothing is lost, because the parts still have all of it.
+            # Nothing is lost, because the parts still have all of their files.
             files.remove_tree(run.path)
             raise
     return run
@@ -94,30 +94,30 @@ def check_parts(parts: Sequence[MergedPart]) -> None:
     """Raise UsageError for runs that do not belong together, or cannot be merged."""
     if len(parts) < 2:
         raise UsageError("a merge takes two runs or more, e.g. tfcompare merge shard-1 shard-2 --output whole")
-    one = parts[0]
+    first_part = parts[0]
     for part in parts:
         if part.plan.claims or part.plan.program or part.manifest.hosts:
-            kind = "claims" if part.plan.claims else "a program" if part.plan.program else "merged runs"
-            raise UsageError(f"{part.path} is a run of {kind}, which cannot be merged")
+            kind = "of claims" if part.plan.claims else "of a program" if part.plan.program else "that was merged"
+            raise UsageError(f"{part.path} is a run {kind}; it cannot be merged")
     for part in parts[1:]:
-        for of_one, of_part, names in (
-            (one.plan, part.plan, OF_PLANS),
-            (one.manifest, part.manifest, OF_MANIFESTS),
+        for of_first, of_part, names in (
+            (first_part.plan, part.plan, PLAN_PROPERTIES),
+            (first_part.manifest, part.manifest, MANIFEST_PROPERTIES),
         ):
-            if told := find_difference(of_one, of_part, names):
-                raise UsageError(f"{one.path} and {part.path} do not belong together: {told}")
+            if difference := find_difference(of_first, of_part, names):
+                raise UsageError(f"{first_part.path} and {part.path} do not belong together: {difference}")
     locks: dict[Target, tuple[str, Path]] = {}
     for part in parts:
         for target, facts in part.manifest.environments.items():
             lock, path = locks.setdefault(target, (facts.lock, part.path))
             if lock != facts.lock:
-                raise UsageError(f"{path} and {part.path} have other packages in {target}; measure both again")
+                raise UsageError(f"{path} and {part.path} have different packages in {target}; measure both again")
     seen: dict[str, tuple[str, Path]] = {}
     for part in parts:
         for name, digest in part.manifest.sources.items():
             known_digest, path = seen.setdefault(name, (digest, part.path))
             if known_digest != digest:
-                raise UsageError(f"{path} and {part.path} were measured with other sources of {name}")
+                raise UsageError(f"{path} and {part.path} were measured with different sources of {name}")
     where: dict[str, Path] = {}
     for part in parts:
         for case in part.plan.cases:
@@ -139,7 +139,7 @@ def find_difference(one: object, other: object, names: Mapping[str, str]) -> str
 
 def _show(value: object) -> str:
     text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return (text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…") or "none"
+    return (text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…") or "none"
 
 
 def merge_plans(parts: Sequence[MergedPart]) -> Plan:
@@ -176,7 +176,7 @@ def merge_manifests(parts: Sequence[MergedPart], command: Sequence[str]) -> Mani
 
 
 def join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | None]:
-    """Return one record for all machines; if there are several, it matches none, so no run is continued on it."""
+    """Return one record for all machines; that of several machines matches none, so no run is continued on them."""
     by_id = {str(each.host.get("id")): each.host for each in hosts}
     if len(by_id) == 1:
         # One machine has measured all parts, one after the other.
@@ -196,12 +196,12 @@ def join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | Non
 def _finish(parts: Sequence[MergedPart]) -> Finished:
     """Return the end of the merged run; its seconds are 0, because those of its parts count."""
     ends = [next((entry for entry in reversed(part.entries) if isinstance(entry, Finished)), None) for part in parts]
-    said = [f"{part.path.name}: {end.how}" for part, end in zip(parts, ends, strict=True) if end and end.how]
-    said += [f"{part.path.name} was cut short" for part, end in zip(parts, ends, strict=True) if end is None]
+    endings = [f"{part.path.name}: {end.how}" for part, end in zip(parts, ends, strict=True) if end and end.how]
+    endings += [f"{part.path.name} was cut short" for part, end in zip(parts, ends, strict=True) if end is None]
     return Finished(
-        how="; ".join(said),
+        how="; ".join(endings),
         seconds=0.0,
         start_s=0.0,
         cut=any(end is None or end.cut for end in ends),
-        at_budget=bool(said) and all(end and (end.at_budget or not end.how) for end in ends),
+        at_budget=bool(endings) and all(end and (end.at_budget or not end.how) for end in ends),
     )

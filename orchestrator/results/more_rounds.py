@@ -35,7 +35,7 @@ class ResumeOptions:
     command: tuple[str, ...] = ()
 
 
-def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
+def plan_extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
     """Plan the new rounds, before the first of them is measured."""
     planned = looks_left(past.looks or plan.looks, past.rounds)
     if options.rounds:
@@ -53,25 +53,27 @@ def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
     )
 
 
-def same_sources(plan: Plan, manifest: Manifest, folder: RunFolder, own: Path | None) -> None:
+def check_sources(plan: Plan, manifest: Manifest, folder: RunFolder, own: Path | None) -> None:
     """Raise UsageError unless the workloads that the run keeps and those that the user names are the measured ones."""
     if manifest.contract != contract.FINGERPRINT:
         raise UsageError(
-            f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "
-            f"take tfcompare {manifest.tool}, or start a new run"
+            f"{plan.run} was measured under contract {manifest.contract}, but this tfcompare uses "
+            f"{contract.FINGERPRINT}; use tfcompare {manifest.tool}, or start a new run"
         )
     pinned_copy = folder.workloads if folder.workloads.is_dir() else None
-    _same_files(plan, manifest, pinned_copy)
+    _check_files(plan, manifest, pinned_copy)
     if own:
-        _same_files(plan, manifest, own, f", or leave --workload-folder out: {folder.path} keeps the files it measured")
+        _check_files(
+            plan, manifest, own, f", or leave --workload-folder out: {folder.path} keeps the files it measured"
+        )
     recorded = {name: digest for name, digest in manifest.sources.items() if name.startswith(f"{contract.DATA}/")}
     if recorded and pinned.hash_all_data(plan.large) != recorded:
-        raise UsageError(f"the data of {plan.run} have other contents than when it was measured; start a new run")
-    if changed := pinned.changes_of(plan.large):
+        raise UsageError(f"the data of {plan.run} have changed since it was measured; start a new run")
+    if changed := pinned.find_changed_files(plan.large):
         raise UsageError(f"changed since {plan.run} was measured: {', '.join(changed)}; start a new run")
 
 
-def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str = "") -> None:
+def _check_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str = "") -> None:
     workloads = program.find_measurable(plan.program, plan.requirements, own)
     names = dict.fromkeys(case.workload for case in plan.cases)
     if absent := [name for name in names if name not in workloads]:

@@ -110,7 +110,13 @@ def is_closed(arm: ArmKey, evaluation: Evaluation, past: Past) -> bool:
 
 def open_cases(evaluation: Evaluation, past: Past) -> list[Case]:
     """Return the cases that more rounds could still decide."""
-    return find_undecided(evaluation, evaluation.plan.cases, lambda arm: is_closed(arm, evaluation, past))
+    labels = {label for label, _ in find_open_arms(evaluation, past)}
+    return [case for case in evaluation.plan.cases if case.label in labels]
+
+
+def find_open_arms(evaluation: Evaluation, past: Past) -> frozenset[ArmKey]:
+    """Return the arms that need more rounds, as `find_undecided_arms` finds them, of a run that has ended."""
+    return find_undecided_arms(evaluation, lambda arm: is_closed(arm, evaluation, past))
 
 
 def describe_nothing_open(path: Path, past: Past) -> str:
@@ -134,7 +140,13 @@ def _name_arms(arms: Mapping[ArmKey, Ended]) -> str:
 
 
 def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
-    """Return the cases with a comparison, or a claim's statement about one, that more rounds could still decide."""
+    """Return the cases that more rounds could still decide."""
+    wanted = {label for label, _ in find_undecided_arms(evaluation, closed)}
+    return [case for case in cases if case.label in wanted]
+
+
+def find_undecided_arms(evaluation: Evaluation, closed: Callable[[ArmKey], bool]) -> frozenset[ArmKey]:
+    """Return the arms of each comparison, or a claim's statement, that more rounds could still decide."""
     deciding = [each for metric in evaluation.plan.decides for each in evaluation.metrics.get(metric, ())]
     unsure: set[tuple[ArmKey, ...]] = {
         each.pair.arms for each in (*evaluation.comparisons, *deciding) if each.verdict == "inconclusive"
@@ -142,5 +154,4 @@ def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callab
     for claim in judge_claims(evaluation, evaluation.plan.claims):
         for statement in (finding.statement for finding in claim.findings if finding.is_open):
             unsure.update([pair.arms for pair in statement.pairs] or [statement.arms])
-    wanted = {label for arms in unsure if not any(map(closed, arms)) for label, _ in arms}
-    return [case for case in cases if case.label in wanted]
+    return frozenset(arm for arms in unsure if not any(map(closed, arms)) for arm in arms)

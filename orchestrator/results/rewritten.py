@@ -14,7 +14,7 @@ WORKER = "worker"
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class ChangedWorkloads:
     """The workloads that are not the same in two runs, and the changed files next to them."""
 
     workloads: frozenset[str] = frozenset()
@@ -25,23 +25,23 @@ class Rewritten:
         return escape_unprintable(f"{', '.join(sorted(self.workloads))}{files}")
 
 
-def find_rewritten(earlier: Run, later: Run) -> Rewritten:
+def find_rewritten(earlier: Run, later: Run) -> ChangedWorkloads:
     """Return the workloads whose source or data changed, because that changes their times as well."""
     old, new = earlier.manifest.sources, later.manifest.sources
     changed = [name for name in sorted((old.keys() | new.keys()) - {WORKER}) if old.get(name) != new.get(name)]
     if later.plan.program:
         # A program is alone in its folder, and all files in it are one source.
         both = any(name in old and name in new for name in changed)
-        return Rewritten(frozenset({later.plan.cases[0].workload} if both else ()))
+        return ChangedWorkloads(frozenset({later.plan.cases[0].workload} if both else ()))
     files = [name.removeprefix(NEIGHBOURS) for name in changed if name.startswith(NEIGHBOURS)]
     # Any workload of the folder may read these files.
     affected = _find_own(earlier) & _find_own(later) if files else set()
     own = {_find_workload(name) for name in changed if name in old and name in new and not name.startswith(NEIGHBOURS)}
-    return Rewritten(frozenset(own | affected), tuple(files if affected else ()))
+    return ChangedWorkloads(frozenset(own | affected), tuple(files if affected else ()))
 
 
 def _find_own(run: Run) -> set[str]:
-    """Return the workloads of a run that are not built in: it keeps their files."""
+    """Return the workloads of a run that are not built in, which are those whose files the run keeps."""
     copy = RunFolder.open(run.path).workloads
     return {case.workload for case in run.plan.cases if (copy / f"{case.workload}.py").is_file()}
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from orchestrator.metrics import METRICS
 from orchestrator.model import CaseSet, Comparison, Evaluation, MeanRatio, Metric, Plan, Target, TargetPair
+from orchestrator.plan.pairs import find_baselines
 from orchestrator.stats.comparisons import Samples, average_cases
 from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.report_error import find_limit, mark_row_only
 
 
 def correct_for_report(evaluation: Evaluation) -> Evaluation:
-    """Mark the comparisons that differ in their rows and not in the report as a whole."""
+    """Mark the comparisons whose difference is significant in their row, but not in the report as a whole."""
     # The same pair may be a comparison and a step between neighbours, or have several margins.
     ps = {(each.pair.arms, each.pair.metric): each.p for each in evaluation.of_all if each.p is not None}
     limit = find_limit(ps.values())
@@ -32,7 +33,7 @@ def correct_for_report(evaluation: Evaluation) -> Evaluation:
 
 # The mean of a single case is its ratio.
 FEWEST_CASES = 2
-# It returns the looks at the case with this label.
+# This function returns the schedule of looks for the case with a given label.
 FindLooks = Callable[[str], LookSchedule]
 
 
@@ -44,9 +45,12 @@ def find_means(
     A version that has no interval in any case is left out, because it has nothing to compare.
     """
     families: dict[Metric, dict[Target, dict[str, TargetPair]]] = defaultdict(lambda: defaultdict(dict))
+    baselines = find_baselines(plan)
     for comparison in comparisons:
         pair = comparison.pair
-        if isinstance(pair, TargetPair) and pair.baseline == plan.targets[0] and comparison.ci_low is not None:
+        if not isinstance(pair, TargetPair) or comparison.ci_low is None:
+            continue
+        if pair.baseline == baselines.get(pair.candidate):
             families[pair.metric][pair.candidate].setdefault(pair.case.label, pair)
     for metric, targets in families.items():
         common = [case.label for case in plan.cases if all(case.label in pairs for pairs in targets.values())]
@@ -60,11 +64,11 @@ def find_means(
 
 def find_set_means(plan: Plan, samples: Samples, find_looks: FindLooks) -> dict[CaseSet, MeanRatio]:
     """Return the mean of each set of cases that a claim is about."""
-    sets = (together for claim in plan.claims for together in claim.sets)
+    sets = (case_set for claim in plan.claims for case_set in claim.sets)
     means = {
-        together: average_cases(
-            samples, together.pairs, {find_looks(pair.arms[0].case) for pair in together.pairs}, plan.alpha
+        case_set: average_cases(
+            samples, case_set.pairs, {find_looks(pair.arms[0].case) for pair in case_set.pairs}, plan.alpha
         )
-        for together in sets
+        for case_set in sets
     }
-    return {together: mean for together, mean in means.items() if mean}
+    return {case_set: mean for case_set, mean in means.items() if mean}

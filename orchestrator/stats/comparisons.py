@@ -51,7 +51,7 @@ Rises = Mapping[Metric, Mapping[ArmKey, Mapping[int, Sample]]]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPair:
     """The estimate from the rounds of a pair, and the number of the last round, which determines the look."""
 
     estimate: Estimate
@@ -65,7 +65,7 @@ class Measured:
         return self.estimate.rounds >= self.count_fewest(schedule)
 
     def adjust(self, schedule: Schedule) -> float:
-        """Return the smallest error of all looks with which these rounds are found to differ."""
+        """Return the smallest error, for all looks together, at which these rounds are found to differ."""
         return min(schedule.adjust(self.estimate.p, self.last_round) / find_share_of_error(self.estimate), 1.0)
 
     def find_levels(self, schedule: Schedule, same: float, differ: float) -> Levels:
@@ -96,8 +96,8 @@ def judge_pairs(
     schedules = [part.schedule if (part := parts.get(pair.arms[0].case)) else whole for pair in plan.pairs]
     measured = measure_together(samples, plan.pairs, scale_of, parts)
     ps = [
-        rounds.adjust(of_pair) if rounds and rounds.is_judged(of_pair) else None
-        for of_pair, rounds in zip(schedules, measured, strict=True)
+        rounds.adjust(pair_schedule) if rounds and rounds.is_judged(pair_schedule) else None
+        for pair_schedule, rounds in zip(schedules, measured, strict=True)
     ]
     families: dict[Metric, list[float | None]] = defaultdict(list)
     for pair, p in zip(plan.pairs, ps, strict=True):
@@ -105,10 +105,10 @@ def judge_pairs(
     errors = {metric: _error_of_each(of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
     comparisons = (
-        _Judge(plan, of_pair, errors, counts, rises or {}, scale_of).comparison(
+        _Judge(plan, pair_schedule, errors, counts, rises or {}, scale_of).comparison(
             pair, rounds, p, [by_key[key] for key in pair.arms], samples
         )
-        for pair, of_pair, rounds, p in zip(plan.pairs, schedules, measured, ps, strict=True)
+        for pair, pair_schedule, rounds, p in zip(plan.pairs, schedules, measured, ps, strict=True)
     )
     if not flip:
         return tuple(comparisons)
@@ -118,30 +118,30 @@ def judge_pairs(
     )
 
 
-def estimate_pair(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> Measured | None:
-    """Estimate the difference of a pair from the rounds that both arms finished; None if they are fewer than two."""
+def estimate_pair(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> MeasuredPair | None:
+    """Estimate the difference of a pair from the rounds that both arms finished; None for fewer than two rounds."""
     baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
-    found = estimate(baseline, candidate, resolution=scale.resolution)
-    return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
+    pair_estimate = estimate(baseline, candidate, resolution=scale.resolution)
+    return MeasuredPair(pair_estimate, max(baseline.keys() & candidate.keys())) if pair_estimate else None
 
 
 def measure_together(
     samples: Samples, pairs: Sequence[Pair], scale_of: ScaleOf = lambda metric: RATIOS, parts: Parts | None = None
-) -> list[Measured | None]:
+) -> list[MeasuredPair | None]:
     """Estimate the differences of these pairs.
 
     Pairs of one metric that were measured together share their estimates of how rounds scatter, and of how rounds
     depend on each other.
     """
     measured = [estimate_pair(samples, pair, scale_of(pair.metric)) for pair in pairs]
-    families: dict[Family, dict[int, Measured]] = defaultdict(dict)
-    for place, (pair, rounds) in enumerate(zip(pairs, measured, strict=True)):
+    families: dict[Family, dict[int, MeasuredPair]] = defaultdict(dict)
+    for index, (pair, rounds) in enumerate(zip(pairs, measured, strict=True)):
         if rounds and rounds.estimate.rounds >= FEWEST_SHARED:
-            families[_family(pair, parts)][place] = rounds
+            families[_family(pair, parts)][index] = rounds
     for family in families.values():
         shared = share_variance([rounds.estimate for rounds in family.values()])
-        for (place, rounds), each in zip(family.items(), shared, strict=True):
-            measured[place] = replace(rounds, estimate=each)
+        for (index, rounds), each in zip(family.items(), shared, strict=True):
+            measured[index] = replace(rounds, estimate=each)
     dependence = _find_dependence(pairs, measured, parts)
     return [
         replace(rounds, estimate=dependence[_family(pair, parts)].widen(rounds.estimate)) if rounds else None
@@ -150,7 +150,7 @@ def measure_together(
 
 
 def find_dependence_of_rounds(plan: Plan, samples: Samples, parts: Parts | None = None) -> dict[Family, Dependence]:
-    """Return how rounds depend on each other in each family of pairs, for which intervals are widened."""
+    """Return how rounds depend on each other in each family of pairs; this dependence widens intervals."""
     return _find_dependence(plan.pairs, [estimate_pair(samples, pair) for pair in plan.pairs], parts)
 
 
@@ -160,9 +160,9 @@ def _family(pair: Pair, parts: Parts | None) -> Family:
 
 
 def _find_dependence(
-    pairs: Sequence[Pair], measured: Sequence[Measured | None], parts: Parts | None
+    pairs: Sequence[Pair], measured: Sequence[MeasuredPair | None], parts: Parts | None
 ) -> dict[Family, Dependence]:
-    """Return how the rounds that the comparisons of each family share depend on each other."""
+    """Return, for each family of comparisons, how their common rounds depend on each other."""
     families: dict[Family, list[Estimate]] = defaultdict(list)
     for pair, rounds in zip(pairs, measured, strict=True):
         if rounds:
@@ -171,7 +171,7 @@ def _find_dependence(
 
 
 def _error_of_each(ps: Sequence[float | None]) -> float:
-    """Return the error of all looks that each comparison may be judged by, given the number of comparisons.
+    """Return the error, for all looks together, at which each of these comparisons is judged.
 
     The correction of Benjamini and Hochberg limits the share of found differences that are due to chance. The same
     error gives the intervals, so the interval of a comparison excludes 0 exactly if it is found to differ.
@@ -205,7 +205,7 @@ class _Judge:
     scale_of: ScaleOf
 
     def comparison(
-        self, pair: Pair, rounds: Measured | None, p: float | None, arms: Sequence[ArmResult], samples: Samples
+        self, pair: Pair, rounds: MeasuredPair | None, p: float | None, arms: Sequence[ArmResult], samples: Samples
     ) -> Comparison:
         unmeasured = [arm for arm in arms if arm.outcome != "measured"]
         # An arm that was not measured because another one is missing is not the cause.
@@ -213,16 +213,16 @@ class _Judge:
         if rounds is None:
             # The arm's reason is kept word for word, so that a report prints it only once.
             return _without_interval(pair, missing.reason) if missing else self._describe_progress(pair, arms, samples)
-        found, scale = rounds.estimate, self.scale_of(pair.metric)
+        pair_estimate, scale = rounds.estimate, self.scale_of(pair.metric)
         comparison = replace(
             _without_interval(pair, ""),
-            **scale.as_fields(found.theta, None),
-            rounds=found.rounds,
-            missing=max(rounds.count_fewest(self.schedule) - found.rounds, 0),
+            **scale.as_fields(pair_estimate.theta, None),
+            rounds=pair_estimate.rounds,
+            missing=max(rounds.count_fewest(self.schedule) - pair_estimate.rounds, 0),
         )
         if comparison.ratio is not None:
-            second = scale.as_fields(hodges_lehmann(found.differences), None)["ratio"]
-            comparison = replace(comparison, seed_percent=seed_percent(found.theta), second_ratio=second)
+            second = scale.as_fields(hodges_lehmann(pair_estimate.differences), None)["ratio"]
+            comparison = replace(comparison, seed_percent=seed_percent(pair_estimate.theta), second_ratio=second)
         if not comparison.missing:
             comparison = replace(self._judge(comparison, rounds), p=p)
         if doubt := self._doubt(comparison, missing, arms):
@@ -245,33 +245,35 @@ class _Judge:
             comparison = replace(comparison, pilot_ratio=times[1] / times[0])
         return replace(comparison, reason=comparison.so_far)
 
-    def _judge(self, comparison: Comparison, rounds: Measured) -> Comparison:
-        pair, found = comparison.pair, rounds.estimate
+    def _judge(self, comparison: Comparison, rounds: MeasuredPair) -> Comparison:
+        pair, pair_estimate = comparison.pair, rounds.estimate
         margin, scale = self._margin(pair), self.scale_of(pair.metric)
         levels = rounds.find_levels(self.schedule, self.plan.alpha, self._error(pair))
-        judgement = judge_estimate(found, margin, levels, scale)
+        judgement = judge_estimate(pair_estimate, margin, levels, scale)
         width, reason = judgement.half_width, ""
         if judgement.verdict == "inconclusive":
             uncorrected = rounds.find_levels(self.schedule, self.plan.alpha, DIFFERENCE_ERROR)
-            if judge_estimate(found, margin, uncorrected, scale).verdict != "inconclusive":
+            if judge_estimate(pair_estimate, margin, uncorrected, scale).verdict != "inconclusive":
                 reason = f"not significant after correcting for {self.count[pair.metric]} comparisons"
             else:
-                reason = describe_noise(found.spread, found.rounds, margin, levels.differ, found.borrowed, scale)
-            if (times := f"{found.widened:.1f}") != "1.0":
+                reason = describe_noise(
+                    pair_estimate.spread, pair_estimate.rounds, margin, levels.differ, pair_estimate.borrowed, scale
+                )
+            if (times := f"{pair_estimate.widened:.1f}") != "1.0":
                 reason += f"; its interval is {times} times as wide because rounds depend on each other"
         return replace(
             comparison,
-            **scale.as_fields(found.theta, (found.theta - width, found.theta + width)),
+            **scale.as_fields(pair_estimate.theta, (pair_estimate.theta - width, pair_estimate.theta + width)),
             verdict=judgement.verdict,
             size=judgement.size,
             reason=reason,
             mde=None
             if comparison.ratio is None
-            else smallest_shown(found.spread, found.rounds, levels.differ, found.borrowed),
-            spread=None if comparison.ratio is None else found.own_spread,
+            else smallest_shown(pair_estimate.spread, pair_estimate.rounds, levels.differ, pair_estimate.borrowed),
+            spread=None if comparison.ratio is None else pair_estimate.own_spread,
         )
 
-    def _correct(self, comparison: Comparison, rounds: Measured) -> Comparison:
+    def _correct(self, comparison: Comparison, rounds: MeasuredPair) -> Comparison:
         """Correct a called difference for the luck that helped to call it."""
         pair, scale = comparison.pair, self.scale_of(comparison.pair.metric)
         error = self._error(pair) * find_share_of_error(rounds.estimate)
@@ -341,9 +343,9 @@ def average_cases(
     If parts have different looks, the strictest level applies.
 
     The ratios of all cases are averaged in each round, and these means are treated as the ratios of a single case. So
-    the interval is valid whether the errors of cases are correlated, because they share workers and moments, or not. If
-    cases share fewer rounds than a case needs that borrows nothing, the interval is as wide as those of the cases are
-    on average, which is enough however their errors are correlated.
+    the interval is valid whether or not the errors of cases are correlated, which they may be because cases share
+    workers and rounds. If cases share fewer rounds than a case without a prior needs, the interval is as wide as
+    those of the cases are on average, which is enough however their errors are correlated.
     """
     by_case = []
     for pair in pairs:

@@ -51,8 +51,8 @@ class Dependence:
     def widen(self, estimate: Estimate) -> Estimate:
         """Return an estimate with the standard error that it has if its rounds depend on each other like this."""
         times = math.sqrt((1 + self.correlation) / (1 - self.correlation))
-        if self.moves and _is_telling(estimate.pulled_in):
-            slope, error = _fit_slope(np.array(estimate.pulled_in))
+        if self.moves and _is_telling(estimate.winsorized):
+            slope, error = _fit_slope(np.array(estimate.winsorized))
             # The ratio of the whole run may lie anywhere between those of the first round and the last.
             between = max(0.0, slope**2 - error**2) * (estimate.rounds**2 - 1) / 12
             times = max(times, math.sqrt(1 + between / estimate.standard_error**2))
@@ -61,7 +61,7 @@ class Dependence:
 
 def find_dependence(estimates: Iterable[Estimate]) -> Dependence:
     """Return how the rounds of these comparisons depend on each other; few or equal rounds show nothing."""
-    rows = [np.array(each.pulled_in) for each in estimates if _is_telling(each.pulled_in)]
+    rows = [np.array(each.winsorized) for each in estimates if _is_telling(each.winsorized)]
     if len(rows) < FEWEST_COMPARISONS:
         rows = [row for row in rows if len(row) >= FEWEST_ROUNDS]
     if not rows:

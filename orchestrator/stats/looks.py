@@ -1,9 +1,9 @@
 """The looks at a run, and the level at which each of them judges.
 
 A run is judged several times while it lasts, and chance could fool each look. The error that all looks together may
-make is spent little by little, and the first looks get the least. How much a look can add to the error spent before it
-depends on how alike the looks are. That is known exactly for t statistics of normal differences, because the t
-statistics of growing samples form a Markov chain.
+make is spent little by little, and the first looks get the least. How much more error each look can spend depends on
+how alike the looks are. That is known exactly for t statistics of normal differences, because the t statistics of
+growing samples form a Markov chain.
 """
 
 import math
@@ -26,7 +26,7 @@ FEWEST_ROUNDS = 4
 # A metric that ends no rounds gets this share of the error. The rest allows for noise that it shares with the times
 # that end rounds, and for comparisons that share their variance although they scatter differently. Even with a
 # correlation of 0.6, or with comparisons that scatter by 3 to 30 %, at most 2.5 % of equal arms are called different.
-OF_BYSTANDERS = 0.64
+BYSTANDER_ERROR_SHARE = 0.64
 # Levels are computed for these errors of all looks together, and interpolated between them.
 ERRORS = (1e-5, 1e-4, 1e-3, 0.005, 0.025, 0.05, 0.1, 0.5)
 # The cells of the chain are too coarse for some looks if the error is smaller than this.
@@ -85,7 +85,7 @@ class LookSchedule:
         return tuple((look, self.level(look, error)) for look in looks)
 
     def adjust(self, p: float, rounds: int) -> float:
-        """Return the smallest error of all looks with which a look at this many rounds finds this p significant."""
+        """Return the smallest error, for all looks together, at which this p is significant after this many rounds."""
         index = self._find_look(rounds)
         levels = [of_error[index] for of_error in _levels_by_error(self)]
         if p <= levels[0]:
@@ -171,7 +171,7 @@ def make_bystander_schedule(stretches: Iterable[Stretch]) -> BystanderSchedule:
     left. If something else ended the rounds, more may follow, so the other cases have only a part of it.
     """
     ends, shares = [], []
-    begin, left = 0, OF_BYSTANDERS
+    begin, left = 0, BYSTANDER_ERROR_SHARE
     for stretch in stretches:
         last = stretch.looks[-1]
         stop = last if stretch.stopped is None else min(stretch.stopped, last)
@@ -181,7 +181,7 @@ def make_bystander_schedule(stretches: Iterable[Stretch]) -> BystanderSchedule:
         ends += [stop - 1, stop]
         shares += [left, spent]
         begin, left = stop, left - spent
-    return BystanderSchedule(tuple(ends), tuple(shares)) if ends else BystanderSchedule((0,), (OF_BYSTANDERS,))
+    return BystanderSchedule(tuple(ends), tuple(shares)) if ends else BystanderSchedule((0,), (BYSTANDER_ERROR_SHARE,))
 
 
 def count_fewest(looks: tuple[int, ...]) -> int:
@@ -193,14 +193,14 @@ def count_fewest(looks: tuple[int, ...]) -> int:
 def _levels_by_error(schedule: LookSchedule) -> tuple[tuple[float, ...], ...]:
     levels = [exact_levels(schedule.looks, [error * share for share in schedule.spent]) for error in ERRORS]
     # Looks are less alike if the error is smaller, so no look has a larger share of a smaller error.
-    for place in reversed(range(ERRORS.index(LEAST_EXACT))):
-        smaller = ERRORS[place] / ERRORS[place + 1]
-        levels[place] = tuple(map(min, levels[place], (level * smaller for level in levels[place + 1])))
+    for index in reversed(range(ERRORS.index(LEAST_EXACT))):
+        smaller = ERRORS[index] / ERRORS[index + 1]
+        levels[index] = tuple(map(min, levels[index], (level * smaller for level in levels[index + 1])))
     return tuple(levels)
 
 
 def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, ...]:
-    """Return the two-sided level of each look at which the given error is spent by then, if nothing differs.
+    """Return the two-sided levels with which looks spend exactly these errors, each up to its look, if nothing differs.
 
     The chain is followed in r, the sum divided by the root of n times the sum of squares. It lies between -1 and 1, and
     t is a function of r and n. Samples that are not yet called different are kept as cells of a grid.
@@ -228,7 +228,7 @@ def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, .
 
 
 def find_new_calls(levels: LookLevels) -> tuple[Any, Any]:
-    """Return falling chances at the last look, and for each two neighbours the share that is first called there.
+    """Return falling chances at the last look, and for each pair of neighbours the share that is first called there.
 
     A chance is the probability of a t at least this large if nothing differs. The share does not depend on what
     differs: once the mean and the scatter of a sample are known, its order says nothing more about its origin.

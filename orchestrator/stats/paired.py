@@ -15,8 +15,8 @@ POWER = 0.9
 # neither cause nor hide a difference.
 TRIM_FROM, TRIMMED = 10, 0.1
 # If rounds deviate to one side, the mean of all rounds lies on that side of the trimmed mean, and the interval reaches
-# farther there by the same distance. This is at most this share of its half width, because a single round must not hide
-# a difference.
+# farther there by the same distance. The distance is at most this share of the half width, because a single round must
+# not hide a difference.
 MOST_FARTHER = 0.4
 
 
@@ -39,7 +39,7 @@ def detectable(level: float, freedom: float) -> float:
 
 
 def two_sided_p(t: float, freedom: float) -> float:
-    """Return the probability of a difference of at least this many standard errors if there were none."""
+    """Return the probability of at least this many standard errors if the arms did not differ."""
     return float(2 * special.stdtr(freedom, -abs(t)))
 
 
@@ -55,9 +55,9 @@ class Prior:
 class Estimate:
     """An estimate of the difference between two arms.
 
-    `theta` is the mean over rounds of candidate - baseline, without the most extreme rounds where there are enough. On
-    the log scale `exp(theta)` is their ratio. Figures that are read in steps of `resolution` may come out alike in all
-    rounds by luck, so the standard error is no less than that.
+    `theta` is the mean over rounds of candidate - baseline, without the most extreme rounds if there are enough rounds.
+    On the log scale `exp(theta)` is their ratio. Figures that are read in steps of `resolution` may be equal in all
+    rounds by luck, so the standard error is never smaller than `resolution`.
     """
 
     differences: tuple[float, ...]
@@ -71,7 +71,7 @@ class Estimate:
         return len(self.differences)
 
     def cut(self, rounds: int) -> "Estimate":
-        """Return the estimate from this many of the first rounds."""
+        """Return the estimate from the first rounds only, at most this many of them."""
         return self if rounds >= self.rounds else replace(self, differences=self.differences[:rounds])
 
     @property
@@ -106,7 +106,7 @@ class Estimate:
         return self.widened * math.sqrt(together / (self.freedom * self.rounds))
 
     @cached_property
-    def pulled_in(self) -> tuple[float, ...]:
+    def winsorized(self) -> tuple[float, ...]:
         """The rounds in their order, with the most extreme ones moved to the limits at which they are trimmed."""
         low, high = self._ordered[self.trimmed], self._ordered[self.rounds - self.trimmed - 1]
         return tuple(min(max(value, low), high) for value in self.differences)
@@ -114,9 +114,9 @@ class Estimate:
     @cached_property
     def _own_error(self) -> float:
         """The standard error from these rounds alone: that of a trimmed mean according to Yuen."""
-        mean = fmean(self.pulled_in)
+        mean = fmean(self.winsorized)
         # This is faster than numpy for a few numbers, and runs for thousands of comparisons.
-        squares = math.fsum((value - mean) ** 2 for value in self.pulled_in)
+        squares = math.fsum((value - mean) ** 2 for value in self.winsorized)
         kept = self.rounds - 2 * self.trimmed
         return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)
 
@@ -127,12 +127,12 @@ class Estimate:
 
     @property
     def spread(self) -> float:
-        """The standard deviation of a round that gives a mean of all rounds this standard error."""
+        """The standard deviation of one round, computed from the standard error and the number of rounds."""
         return self.standard_error * math.sqrt(self.rounds)
 
     @property
     def own_spread(self) -> float:
-        """The same, from these rounds alone."""
+        """The spread according to these rounds alone, without the prior."""
         return self.widened * self._own_error * math.sqrt(self.rounds)
 
     @property
@@ -147,15 +147,19 @@ class Estimate:
 
         It is the half towards zero, which decides whether there is a difference.
         """
-        return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, -outward(self.lean, self.theta))
+        return lengthen(
+            quantile(1 - level / 2, self.freedom) * self.standard_error, -find_outward_lean(self.lean, self.theta)
+        )
 
     def reach(self, level: float) -> float:
-        """Return the half of the same interval away from zero, which decides whether a difference is small."""
-        return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, outward(self.lean, self.theta))
+        """Return the other half of that interval, away from zero, which decides whether a difference is small."""
+        return lengthen(
+            quantile(1 - level / 2, self.freedom) * self.standard_error, find_outward_lean(self.lean, self.theta)
+        )
 
 
-def outward(lean: float, theta: float) -> float:
-    """Return how much farther from zero than `theta` a mean is that differs from it by `lean`."""
+def find_outward_lean(lean: float, theta: float) -> float:
+    """Return how much farther from zero the mean `theta + lean` is than `theta`."""
     return lean if theta >= 0 else -lean
 
 
@@ -167,7 +171,7 @@ def lengthen(width: float, farther: float) -> float:
 def shorten(theta: float, lean: float) -> float:
     """Return a distance that exceeds the usual half width exactly if the estimate exceeds the lengthened one."""
     distance = abs(theta)
-    return max(distance + min(outward(lean, theta), 0.0), distance / (1 + MOST_FARTHER))
+    return max(distance + min(find_outward_lean(lean, theta), 0.0), distance / (1 + MOST_FARTHER))
 
 
 def count_trimmed(rounds: int) -> int:
@@ -194,7 +198,7 @@ def estimate(
     return Estimate(tuple(candidate[number] - baseline[number] for number in common), resolution)
 
 
-# All flips are used up to ten rounds, and a random sample of this many beyond.
+# If there are at most ten rounds, all flips are used. If there are more, a random sample of this many flips is used.
 FLIPS = 1024
 # Sums of the same values in different orders may differ by this share.
 ROUNDING = 1e-9

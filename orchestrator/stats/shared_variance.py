@@ -21,28 +21,31 @@ MOST_FREEDOM = 8.0
 CAUTION = 0.25
 # This share of the error is used if variances are shared. The rest allows for comparisons whose scatter differs in ways
 # that the theory does not cover, and for those that deviate together.
-OF_SHARED = 0.92
+SHARED_ERROR_SHARE = 0.92
 # A row borrows nothing if chance explains its scatter with less than this probability.
-LOUDER = 0.02
+LEAST_SCATTER_P = 0.02
 # A smaller difference of log variances counts as none.
 LEAST_APART = 1e-6
 
 
 def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Return these estimates with a prior from all of them for the variance of a round; too few stay as they are.
+    """Return these estimates, each with a prior from all of them; if there are too few, return them unchanged.
 
     An estimate that scatters far more than the others gets no prior, because that would make it too certain. Other
     estimates may have more rounds by now. Those rounds are left out, so that each estimate is judged as it was at its
     last look, whatever follows.
     """
     priors = {rounds: _find_prior(estimates, rounds) for rounds in {each.rounds for each in estimates}}
-    lent = []
+    with_priors = []
     for each in estimates:
         prior = priors[each.rounds]
-        if prior is not None and special.fdtrc(each.freedom, prior.freedom, each.spread**2 / prior.variance) < LOUDER:
+        if (
+            prior is not None
+            and special.fdtrc(each.freedom, prior.freedom, each.spread**2 / prior.variance) < LEAST_SCATTER_P
+        ):
             prior = None
-        lent.append(each if prior is None else replace(each, prior=prior))
-    return lent
+        with_priors.append(each if prior is None else replace(each, prior=prior))
+    return with_priors
 
 
 def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
@@ -50,13 +53,13 @@ def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
     known = [cut for each in estimates if (cut := each.cut(rounds)).spread > 0]
     if len(known) < FEWEST_COMPARISONS:
         return None
-    common = find_common_share([np.array(each.pulled_in) for each in known])
+    common = find_common_share([np.array(each.winsorized) for each in known])
     return fit_prior([(each.spread**2, each.freedom) for each in known], common)
 
 
 def find_share_of_error(estimate: Estimate) -> float:
     """Return the share of an error that is used for the verdict that an estimate differs."""
-    return OF_SHARED if estimate.prior else 1.0
+    return SHARED_ERROR_SHARE if estimate.prior else 1.0
 
 
 def fit_prior(variances: Sequence[tuple[float, float]], common: float = 0.0) -> Prior:

@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from orchestrator.stats.paired import Estimate, detectable, lengthen, outward, quantile, shorten, two_sided_p
+from orchestrator.stats.paired import Estimate, detectable, find_outward_lean, lengthen, quantile, shorten, two_sided_p
 
 
 @dataclass(frozen=True)
-class BetweenRuns:
-    """The variance of a ratio between runs of a machine, beyond what their rounds explain, as earlier runs show it."""
+class BetweenRunVariance:
+    """The variance of a ratio between runs on one machine, beyond what rounds explain; earlier runs provide it."""
 
     variance: float
     freedom: int
@@ -19,12 +19,12 @@ LEAST_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
-class Across:
+class ChangeBetweenRuns:
     """The change of a comparison between two runs; for ratios, `exp(theta)` is the later divided by the earlier."""
 
     earlier: Estimate
     later: Estimate
-    between: BetweenRuns | None = None
+    between: BetweenRunVariance | None = None
 
     @property
     def theta(self) -> float:
@@ -56,10 +56,14 @@ class Across:
         return self.later.lean - self.earlier.lean
 
     def half_width(self, alpha: float) -> float:
-        return lengthen(quantile(1 - alpha / 2, self.freedom) * self.standard_error, -outward(self.lean, self.theta))
+        return lengthen(
+            quantile(1 - alpha / 2, self.freedom) * self.standard_error, -find_outward_lean(self.lean, self.theta)
+        )
 
     def reach(self, alpha: float) -> float:
-        return lengthen(quantile(1 - alpha / 2, self.freedom) * self.standard_error, outward(self.lean, self.theta))
+        return lengthen(
+            quantile(1 - alpha / 2, self.freedom) * self.standard_error, find_outward_lean(self.lean, self.theta)
+        )
 
     def smallest_visible(self, alpha: float) -> float:
         """Return the change on the metric's scale that this many rounds would show with a probability of POWER."""

@@ -71,7 +71,7 @@ def test_arms_fit_if_all_do_and_those_of_each_version():
 def test_the_bound_is_said_where_arms_are_divided_by_it():
     assert str(OpenAtOnce(6, Capacity(200, 200, ""))) == "up to 6 arms open at once"
     assert str(OpenAtOnce(200, Capacity(41, 41, "memory"))) == (
-        "at most 41 of 200 arms that are compared with each other open at once (limit: memory)"
+        "at most 41 of the 200 arms that are compared are open at once (limit: memory)"
     )
 
 

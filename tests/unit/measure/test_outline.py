@@ -32,8 +32,8 @@ def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_a
 
 def test_the_time_of_a_program_is_known_after_its_first_round():
     text = outline(check_request(PROGRAM), "venv")
-    assert "1 case x 2 versions, up to 20 rounds, each as long as the program takes in every version" in text
-    assert "which is known after the first, until it is decided or for 15 min" in text
+    assert "1 case x 2 versions, up to 20 rounds, each with one run of the program per version" in text
+    assert "(the first shows how long it takes), until all comparisons are decided or for 15 min" in text
     assert " min" not in outline(check_request(replace(PROGRAM, rounds=6)), "venv")
     assert "at most 10 min" in outline(check_request(replace(PROGRAM, budget_s=600.0)), "venv")
 

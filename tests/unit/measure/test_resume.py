@@ -20,7 +20,7 @@ from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.results.endings import summarise_endings
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.more_rounds import ResumeOptions, extension
+from orchestrator.results.more_rounds import ResumeOptions, plan_extension
 from orchestrator.results.past import read_past
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
@@ -86,18 +86,18 @@ def test_every_stretch_spends_its_part_of_the_error():
 def test_a_run_that_showed_nothing_has_spent_nothing(last: int):
     past = read_past(plan(), rounds(last))
     assert past.spent == 0
-    assert extension(ResumeOptions(run=Path()), plan(), past).looks == LOOKS
+    assert plan_extension(ResumeOptions(run=Path()), plan(), past).looks == LOOKS
 
 
 def test_the_unspent_error_is_for_the_planned_looks_that_are_ahead():
-    ahead = extension(ResumeOptions(run=Path()), plan(), read_past(plan(), rounds(8)))
+    ahead = plan_extension(ResumeOptions(run=Path()), plan(), read_past(plan(), rounds(8)))
     assert (ahead.first_round, ahead.looks, ahead.exploratory) == (9, (10, 15, 20), False)
 
 
 def test_a_run_that_its_pilot_prolonged_goes_on_with_the_same_looks():
     past = read_past(plan(), [Prolonged(looks=(*LOOKS, 25, 32)), *rounds(20)])
     assert 0 < past.spent < 1
-    ahead = extension(ResumeOptions(run=Path()), plan(), past)
+    ahead = plan_extension(ResumeOptions(run=Path()), plan(), past)
     assert (ahead.looks, ahead.exploratory) == ((25, 32), False)
     begun = (extended(1, *LOOKS), Prolonged(looks=(*LOOKS, 25)), *rounds(25))
     assert summarise_endings(begun).schedule(LOOKS).looks == (*LOOKS, 25)
@@ -111,7 +111,7 @@ def test_a_run_that_a_budget_ended_and_its_continuation_share_the_error(last: in
     first = summarise_endings(begun).schedule(LOOKS)
     assert first.looks == tuple(sorted({look for look in LOOKS if look < last} | {last}))
     assert 0.5 <= first.spent[-1] < 1
-    ahead = extension(ResumeOptions(run=Path()), plan(), read_past(plan(), begun))
+    ahead = plan_extension(ResumeOptions(run=Path()), plan(), read_past(plan(), begun))
     whole = summarise_endings((*begun, ahead, *rounds(20, last + 1))).schedule(LOOKS)
     assert whole.looks == (*first.looks, *ahead.looks)
     assert whole.spent[: len(first.looks)] == first.spent
@@ -128,27 +128,27 @@ def test_a_run_that_ended_by_itself_is_judged_at_its_planned_looks():
 
 
 def test_rounds_that_are_asked_for_are_one_look():
-    ahead = extension(ResumeOptions(run=Path(), rounds=30), plan(), read_past(plan(), rounds(8)))
+    ahead = plan_extension(ResumeOptions(run=Path(), rounds=30), plan(), read_past(plan(), rounds(8)))
     assert (ahead.looks, ahead.exploratory) == ((38,), False)
 
 
 def test_what_comes_after_the_last_look_is_exploratory():
-    ahead = extension(ResumeOptions(run=Path()), plan(), read_past(plan(), rounds(20)))
+    ahead = plan_extension(ResumeOptions(run=Path()), plan(), read_past(plan(), rounds(20)))
     assert (ahead.looks, ahead.exploratory) == ((30,), True)
     fixed = plan(looks=(8,))
-    assert extension(ResumeOptions(run=Path()), fixed, read_past(fixed, rounds(8))).exploratory
+    assert plan_extension(ResumeOptions(run=Path()), fixed, read_past(fixed, rounds(8))).exploratory
 
 
 @pytest.mark.parametrize("few", [2, 3])
 def test_what_comes_after_rounds_that_were_too_few_for_a_verdict_is_not_exploratory(few: int):
     fixed = plan(looks=(few,))
     begun = (*rounds(few), finished(how="", seconds=1.0))
-    assert not extension(ResumeOptions(run=Path(), rounds=4), fixed, read_past(fixed, begun)).exploratory
+    assert not plan_extension(ResumeOptions(run=Path(), rounds=4), fixed, read_past(fixed, begun)).exploratory
 
 
 def test_orders_are_drawn_anew():
     past = read_past(plan(), [])
-    seeds = {extension(ResumeOptions(run=Path()), plan(), past).seed for _ in range(5)}
+    seeds = {plan_extension(ResumeOptions(run=Path()), plan(), past).seed for _ in range(5)}
     assert len(seeds) == 5
 
 

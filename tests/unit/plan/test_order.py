@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from orchestrator.model import Arm, ArmKey
-from orchestrator.plan.order import alternating, divide_sittings, round_order
+from orchestrator.plan.order import divide_sittings, interleave, round_order
 from orchestrator.plan.pairs import group_linked
 from tests.support.builders import NEW, OLD, case, case_pair, target, version_pair
 
@@ -51,11 +51,11 @@ def test_cases_that_are_compared_are_linked_however_indirectly():
 
 
 def test_bursts_of_equal_arms_go_forth_and_back():
-    assert "".join(alternating("abc", lambda arm: 4)) == "abccbaabccba"
+    assert "".join(interleave("abc", lambda arm: 4)) == "abccbaabccba"
 
 
 def test_fewer_bursts_are_spread_over_the_visit():
-    found = "".join(alternating("ab", {"a": 6, "b": 2}.__getitem__))
+    found = "".join(interleave("ab", {"a": 6, "b": 2}.__getitem__))
     assert sorted(found) == sorted("aaaaaabb")
     assert found.index("b") in (1, 2)
     assert found.rindex("b") in (5, 6)

@@ -1,8 +1,21 @@
 """Cases become pairs, always the same ones; more rounds take the looks that are left."""
 
+from typing import get_args
+
 import pytest
 
-from orchestrator.plan.pairs import LOOKS, in_order, looks_left, neighbour_pairs, plan_pairs
+from orchestrator.model import Pairing
+from orchestrator.plan.pairs import (
+    LOOKS,
+    find_baselines,
+    find_further_baselines,
+    find_pairing,
+    in_order,
+    looks_left,
+    neighbour_pairs,
+    plan_pairs,
+    plan_program_pairs,
+)
 from tests.support.builders import arm, case, case_pair, plan, targets, workload
 
 WORKLOADS = {
@@ -28,11 +41,38 @@ def test_each_version_is_paired_with_the_first_and_each_case_with_its_baseline_i
     ]
 
 
+PAIRED = {
+    "first": ["a b", "a c", "a d"],
+    "neighbours": ["a b", "b c", "c d"],
+    "all": ["a b", "a c", "a d", "b c", "b d", "c d"],
+}
+
+
+@pytest.mark.parametrize("pairing", get_args(Pairing))
+def test_targets_are_paired_as_asked_and_the_plan_tells_how(pairing):
+    four = targets(("a", "b", "c", "d"))
+    for pairs in (
+        plan_pairs([POWER], four, {"power": workload()}, pairing=pairing),
+        plan_program_pairs([POWER], four, ("time",), pairing),
+    ):
+        assert [f"{pair.baseline} {pair.candidate}" for pair in pairs] == PAIRED[pairing]
+    asked = plan((POWER,), ("a", "b", "c", "d"), pairs=pairs)
+    assert find_pairing(asked) == pairing
+    assert list(find_baselines(asked).values()) == {"neighbours": ["a", "b", "c"]}.get(pairing, ["a", "a", "a"])
+    assert find_further_baselines(asked) == (["b", "c"] if pairing == "all" else [])
+
+
+@pytest.mark.parametrize("pairing", get_args(Pairing))
+def test_a_control_is_compared_with_its_target_alone(pairing):
+    pairs = plan_pairs([POWER], targets(("a", "a+control", "b")), {"power": workload()}, pairing=pairing)
+    assert [f"{pair.baseline} {pair.candidate}" for pair in pairs] == ["a a+control", "a b"]
+
+
 def test_a_pair_of_cases_names_what_both_share():
     pair = plan_pairs([GRAPH, EAGER], targets(("1.0.0", "2.0.0")), WORKLOADS)[-1]
     assert pair == case_pair(EAGER, GRAPH, "2.0.0")
     assert pair.params == (("loop", "fit"), ("size", "small"))
-    assert pair.apart == ((("mode", "eager"),), (("mode", "graph"),))
+    assert pair.differing_params == ((("mode", "eager"),), (("mode", "graph"),))
 
 
 def test_a_case_whose_baseline_is_not_measured_is_paired_with_nothing():

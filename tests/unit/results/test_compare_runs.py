@@ -11,13 +11,13 @@ import pytest
 from scipy import stats
 
 from orchestrator.errors import UsageError
-from orchestrator.history.between_runs import compute_between
+from orchestrator.history.between_runs import estimate_between_run_variance
 from orchestrator.history.model import Segment, Value
 from orchestrator.model import LargeFile
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.reports.changes import summarize_changes
 from orchestrator.results.compare_runs import ALPHA, Compared, Stopped, compare_runs
-from orchestrator.stats.comparisons import DIFFERENCE_ERROR, Measured
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR, MeasuredPair
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge_estimate
@@ -309,7 +309,7 @@ def stopped(draw: np.random.Generator, theta: float, spread: float, freedom: int
         found = Estimate(tuple(differences[:look]))
         levels = Levels(schedule.level(look, ALPHA), schedule.level(look, DIFFERENCE_ERROR))
         if look == LOOKS[-1] or judge_estimate(found, 0.05, levels).verdict != "inconclusive":
-            return Stopped(Measured(found, look), schedule)
+            return Stopped(MeasuredPair(found, look), schedule)
     raise AssertionError
 
 
@@ -332,7 +332,7 @@ def share_called(spread: float, of_runs: float, nights: int, trials: int = 3000)
     draw, called = np.random.default_rng(20261202), 0
     for _ in range(trials):
         runs = [stopped(draw, draw.normal(0.03, of_runs), spread, 6) for _ in range(2 + nights)]
-        between = compute_between([as_nights(runs[2:])]) if nights else None
+        between = estimate_between_run_variance([as_nights(runs[2:])]) if nights else None
         compared = Compared(*runs[:2], between)
         called += judge_estimate(compared.across, 0.05, compared.levels).verdict in ("slower", "faster")
     return called / trials

@@ -165,9 +165,9 @@ WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "sources": (
         lambda path: change(path, "manifest.json", lambda manifest: manifest["sources"].update(own="other")),
-        "other sources of own",
+        "different sources of own",
     ),
-    "packages": (other_lock, "have other packages in"),
+    "packages": (other_lock, "have different packages in"),
     "contract": (
         lambda path: change(path, "manifest.json", lambda manifest: manifest.update(contract="other")),
         "contract with workers",
@@ -192,7 +192,7 @@ def test_a_case_that_two_runs_have_is_refused(shards: list[Path], tmp_path: Path
 def test_one_run_is_no_merge_and_a_merged_run_no_part(shards: list[Path], whole: Run, tmp_path: Path):
     with pytest.raises(UsageError, match="takes two runs or more"):
         merge_runs(shards[:1], tmp_path / "whole", ["merge"])
-    with pytest.raises(UsageError, match="is a run of merged runs"):
+    with pytest.raises(UsageError, match="is a run that was merged"):
         merge_runs([whole.path, *shards], tmp_path / "whole", ["merge"])
 
 
@@ -246,7 +246,7 @@ def test_packages_are_the_same_in_all_parts_that_have_a_version(measured: list[P
     paths = [Path(shutil.copytree(measured[0], tmp_path / name)) for name in ("none", "one", "other")]
     change(paths[0], "manifest.json", lambda manifest: manifest.update(environments={}))
     other_lock(paths[2])
-    with pytest.raises(UsageError, match=r"one and .*other have other packages in"):
+    with pytest.raises(UsageError, match=r"one and .*other have different packages in"):
         merge_runs(paths, tmp_path / "whole", ["merge"])
 
 

@@ -32,7 +32,7 @@ def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
 def test_rows_of_what_is_no_version_break_their_stream(tmp_path: Path):
     loaded = load(write_stream(tmp_path / "a.arrow", [rows(version="+control")]))
     assert loaded.replicates == ()
-    assert loaded.broken == (f"{tmp_path / 'a.arrow'}: '' is no name of a target; run its version again",)
+    assert loaded.broken == (f"{tmp_path / 'a.arrow'}: '' is not a valid name of a target; run its version again",)
 
 
 def test_only_a_replicate_of_a_thousand_calls_has_percentiles(tmp_path: Path):

@@ -252,8 +252,8 @@ def test_damage_is_one_line_whatever_a_key_is_called(tmp_path: Path):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ({"targets": ["1.0.0"]}, "power.style=eager. in 2.0.0 is compared, and is not among the arms"),
-        ({"targets": ["1.0.0", "2.0.0", "2.0.0"]}, "a case or a version is there twice"),
+        ({"targets": ["1.0.0"]}, "power.style=eager. in 2.0.0 is compared, but is not one of the arms"),
+        ({"targets": ["1.0.0", "2.0.0", "2.0.0"]}, "a case or a version appears twice"),
         ({"looks": [6, 6]}, "looks: not ascending numbers of rounds"),
         ({"looks": []}, "looks: not ascending numbers of rounds"),
         ({"looks": [0, 6]}, "looks: not ascending numbers of rounds"),
@@ -263,8 +263,8 @@ def test_damage_is_one_line_whatever_a_key_is_called(tmp_path: Path):
         ({"alpha": 1.5}, "alpha: 1.5 is not between 0 and 1"),
         ({"timeout_s": -1.0}, "timeout_s: -1.0 is not a positive number"),
         ({"judge": "gpu"}, "judge: Input should be 'wall' or 'cpu'"),
-        ({"judge": "cpu", "device": "gpu"}, "neither a run on a GPU nor one of claims is judged by CPU time"),
-        ({"judge": "cpu", "metrics": ["step", "cpu"]}, "judge: with CPU time, cpu is not compared as well"),
+        ({"judge": "cpu", "device": "gpu"}, "a run on a GPU, or a run of claims, cannot be judged by CPU time"),
+        ({"judge": "cpu", "metrics": ["step", "cpu"]}, "a run that is judged by CPU time cannot also compare cpu"),
     ],
 )
 def test_a_plan_that_no_run_would_have_made_is_damaged(tmp_path: Path, damage: dict[str, object], words: str):
@@ -295,7 +295,7 @@ def test_a_pair_of_a_case_that_the_plan_does_not_have_is_damaged(tmp_path: Path)
     run = run_folder(tmp_path / "run", plan([EAGER, FUNCTION], pairs=(case_pair(EAGER, FUNCTION),)))
     path = run.path / "plan.json"
     path.write_text(path.read_text().replace('"candidate": "power[style=function]"', '"candidate": "power[style=f]"'))
-    with pytest.raises(ContractBroken, match=r"power.style=f. is none of the cases"):
+    with pytest.raises(ContractBroken, match=r"power.style=f. is not one of the cases"):
         run.read_plan()
 
 

@@ -42,7 +42,7 @@ def test_another_user_is_asked(run: RunFolder, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "another"))
     with pytest.raises(UsageError) as refused:
         check(run)
-    assert f"`tfcompare trust {run.path}` shows what would run, and asks you" in str(refused.value)
+    assert f"`tfcompare trust {run.path}` shows what would run and asks you to confirm" in str(refused.value)
     seal_run(run, *read_request(run))
     check(run)
     # The first user's seal is still there.
@@ -50,7 +50,7 @@ def test_another_user_is_asked(run: RunFolder, tmp_path: Path, monkeypatch: pyte
     check(run)
     assert seals.remove_seals(run.path)
     assert not seals.remove_seals(run.path)
-    with pytest.raises(UsageError, match="begun by another user"):
+    with pytest.raises(UsageError, match="created by another user"):
         check(run)
 
 
@@ -68,7 +68,7 @@ def change_variables(plan: Plan, manifest: Manifest) -> tuple[Plan, Manifest]:
 
 @pytest.mark.parametrize("change", [change_engine, change_definitions, change_variables])
 def test_a_plan_that_was_changed_asks(run: RunFolder, change):
-    with pytest.raises(UsageError, match="was changed since"):
+    with pytest.raises(UsageError, match="was changed: "):
         require_seal(run, *change(*read_request(run)))
 
 
@@ -76,20 +76,20 @@ def test_a_plan_that_was_changed_asks(run: RunFolder, change):
 def test_a_workload_that_was_changed_asks(run: RunFolder, name: str):
     (run.workloads / name).parent.mkdir(exist_ok=True)
     (run.workloads / name).write_text("evil")
-    with pytest.raises(UsageError, match="was changed since"):
+    with pytest.raises(UsageError, match="was changed: "):
         check(run)
 
 
 def test_a_request_to_a_fleet_that_was_changed_asks(run: RunFolder):
     run.fleet.write_text("{}")
-    with pytest.raises(UsageError, match="was changed since"):
+    with pytest.raises(UsageError, match="was changed: "):
         check(run)
 
 
 @pytest.mark.parametrize("seal", ["", "0" * 64, "\xff" * 9])
 def test_a_seal_that_is_none_asks(run: RunFolder, seal: str):
     (run.path / seals.NAME).write_text(seal)
-    with pytest.raises(UsageError, match="was changed since"):
+    with pytest.raises(UsageError, match="was changed: "):
         check(run)
 
 

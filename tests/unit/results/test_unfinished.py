@@ -82,5 +82,5 @@ def test_a_run_that_was_killed_is_judged_as_one_that_was_interrupted(tmp_path: P
 def test_a_run_in_progress_is_not_compared_with_another(tmp_path: Path):
     going, ended = begun(tmp_path / "going", 8), begun(tmp_path / "ended", 8)
     ended.record(INTERRUPTED)
-    with going.hold(), pytest.raises(UsageError, match="is still being measured; wait for its end"):
+    with going.hold(), pytest.raises(UsageError, match="is still being measured; wait until it has finished"):
         compare_runs(going.path, ended.path)

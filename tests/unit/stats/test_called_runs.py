@@ -18,7 +18,7 @@ from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.limits import FEWEST_COMPARISONS
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, Prior
-from orchestrator.stats.shared_variance import MOST_FREEDOM, OF_SHARED
+from orchestrator.stats.shared_variance import MOST_FREEDOM, SHARED_ERROR_SHARE
 from orchestrator.stats.verdict import Levels, judge_estimate
 from tests.support.builders import NEW, OLD, arm, case, plan, target
 
@@ -68,7 +68,7 @@ def judge_by_looks(rows: NDArray[np.float64]) -> tuple[Comparison, ...]:
 
 def find_called(spread: float, prior: Prior | None = None) -> dict[int, list[Estimate]]:
     """Return the comparisons of +5 % that are called slower at each look, each alone in its run, or with a prior."""
-    schedule, error = SCHEDULES[bool(prior)], DIFFERENCE_ERROR * (OF_SHARED if prior else 1)
+    schedule, error = SCHEDULES[bool(prior)], DIFFERENCE_ERROR * (SHARED_ERROR_SHARE if prior else 1)
     looks = schedule.looks
     levels = {look: Levels(schedule.level(look, 0.05), schedule.level(look, error)) for look in looks}
     called: dict[int, list[Estimate]] = {look: [] for look in looks}
@@ -117,7 +117,7 @@ def test_what_is_called_in_a_table_shows_what_the_page_says(spread: float):
         at_look = called[:MOST]
         if len(at_look) < 50:
             continue
-        levels = schedule.trace_levels(look, DIFFERENCE_ERROR * OF_SHARED)
+        levels = schedule.trace_levels(look, DIFFERENCE_ERROR * SHARED_ERROR_SHARE)
         levels = tuple(each for each in levels[:-1] if each[0] >= LOOKS[0]) + levels[-1:]
         shown = [estimate_called(found, levels) for found in at_look]
         tolerance = 3 * spread if len(at_look) == MOST else 0.35

@@ -10,9 +10,9 @@ from orchestrator.stats.comparisons import DIFFERENCE_ERROR, MOST_CALLED_DIFFERE
 from orchestrator.stats.limits import FEWEST_SHARED
 from orchestrator.stats.looks import (
     AT_A_STOP,
+    BYSTANDER_ERROR_SHARE,
     ERRORS,
     FEWEST_ROUNDS,
-    OF_BYSTANDERS,
     LookSchedule,
     Stretch,
     _find_where,
@@ -233,20 +233,20 @@ def test_a_metric_that_ends_no_rounds_is_judged_once(stopped: int | None, shares
     """A case that has left has all of the error, and one that may get more rounds a part of it."""
     schedule = make_bystander_schedule([Stretch(LOOKS, stopped)])
     for rounds, share in shares.items():
-        assert schedule.level(rounds, 0.023) == pytest.approx(0.023 * OF_BYSTANDERS * share)
+        assert schedule.level(rounds, 0.023) == pytest.approx(0.023 * BYSTANDER_ERROR_SHARE * share)
         assert schedule.adjust(schedule.level(rounds, 0.023), rounds) == pytest.approx(0.023)
 
 
 def test_more_rounds_of_a_metric_that_ends_none_have_what_was_left():
     schedule = make_bystander_schedule([Stretch(LOOKS, 7), Stretch((8, 10, 13, 16, 20), 12)])
     spent = [schedule.level(rounds, 1.0) for rounds in (7, 12)]
-    assert spent == pytest.approx([OF_BYSTANDERS / 2, OF_BYSTANDERS / 4])
-    assert schedule.level(10, 1.0) == pytest.approx(OF_BYSTANDERS / 2)
+    assert spent == pytest.approx([BYSTANDER_ERROR_SHARE / 2, BYSTANDER_ERROR_SHARE / 4])
+    assert schedule.level(10, 1.0) == pytest.approx(BYSTANDER_ERROR_SHARE / 2)
 
 
 def test_rounds_after_all_error_was_spent_change_no_level():
     schedule = make_bystander_schedule([Stretch(LOOKS), Stretch((30,))])
-    assert schedule.level(30, 1.0) == schedule.level(20, 1.0) == OF_BYSTANDERS
+    assert schedule.level(30, 1.0) == schedule.level(20, 1.0) == BYSTANDER_ERROR_SHARE
     assert schedule.judges_last(range(1, 21))
     assert not schedule.judges_last(range(1, FEWEST_SHARED))
 

@@ -43,9 +43,9 @@ def test_a_tenth_of_many_rounds_is_trimmed_from_each_end(rounds: int):
     found = estimated(baseline, candidate)
     cut = rounds // 10
     assert found.theta == pytest.approx(stats.trim_mean(found.differences, 0.1))
-    pulled_in = np.asarray(stats.mstats.winsorize(np.array(found.differences), limits=(0.1, 0.1)))
+    winsorized = np.asarray(stats.mstats.winsorize(np.array(found.differences), limits=(0.1, 0.1)))
     kept = rounds - 2 * cut
-    error = math.sqrt(pulled_in.var(ddof=1) * (rounds - 1) / (kept * (kept - 1)))
+    error = math.sqrt(winsorized.var(ddof=1) * (rounds - 1) / (kept * (kept - 1)))
     assert found.standard_error == pytest.approx(error)
     assert found.freedom == kept - 1
 

@@ -7,10 +7,10 @@ import pytest
 
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.limits import FEWEST_COMPARISONS
-from orchestrator.stats.looks import OF_BYSTANDERS
+from orchestrator.stats.looks import BYSTANDER_ERROR_SHARE
 from orchestrator.stats.paired import Estimate, Prior
 from orchestrator.stats.resemblance import find_common_share
-from orchestrator.stats.shared_variance import MOST_FREEDOM, OF_SHARED, fit_prior, share_variance
+from orchestrator.stats.shared_variance import MOST_FREEDOM, SHARED_ERROR_SHARE, fit_prior, share_variance
 
 ROUNDS = 4
 
@@ -79,7 +79,7 @@ def test_rounds_that_do_not_differ_at_all_are_no_proof():
 @pytest.mark.parametrize("spreads", [0.0, 0.4, 0.8])
 @pytest.mark.parametrize("tails", [False, True])
 def test_equal_arms_stay_equal_whether_comparisons_scatter_alike_or_not(count: int, spreads: float, tails: bool):
-    runs, level = 1200, DIFFERENCE_ERROR * OF_BYSTANDERS * OF_SHARED
+    runs, level = 1200, DIFFERENCE_ERROR * BYSTANDER_ERROR_SHARE * SHARED_ERROR_SHARE
     called = sum(
         each.p <= level for seed in range(runs) for each in share_variance(draw(count, spreads, seed, tails=tails))
     )
