@@ -1,4 +1,7 @@
-"""The versions that a search considers: releases between two versions, and nightlies between two neighbours."""
+"""The versions that a search considers: releases between two versions, and nightlies between two neighbours.
+
+A search over another package considers the releases of that package instead.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,17 +19,31 @@ def is_nightly_number(number: str) -> bool:
 
 
 def releases_between(good: str, bad: str) -> tuple[str, ...]:
-    """Return both versions and one of each release between them, all by their full numbers."""
+    """Return both versions and one version of each release between them, all as full version numbers."""
     first, last = Number(good), Number(bad)
     if first == last:
         raise UsageError(f"--good and --bad are both {good}: name two versions")
     if first > last:
         raise UsageError(
-            f"--good {good} is newer than --bad {bad}: name the older one as --good; which of the two is slower is "
-            "found by measuring"
+            f"--good {good} is newer than --bad {bad}: name the older one as --good; the search measures "
+            "which of the two is slower"
         )
     inside = [version.number for version in catalog.releases() if first < Number(version.number) < last]
     return good, *inside, bad
+
+
+def releases_of_package(package: str, good: str, bad: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return both releases of a package and those between them, each with the name of the package."""
+    first, last = Number(good), Number(bad)
+    if first == last:
+        raise UsageError(f"--good and --bad both have {package} {good}: pin two releases of it")
+    if first > last:
+        raise UsageError(
+            f"--good has {package} {good}, which is newer than {bad} of --bad: name the older one as --good; the "
+            "search measures which of the two is slower"
+        )
+    inside = sorted((number for number in known if first < Number(number) < last), key=Number)
+    return tuple(f"{package}-{number}" for number in (good, *inside, bad))
 
 
 def nightlies_between(earlier: str, later: str, numbers: Iterable[str]) -> tuple[str, ...]:
@@ -40,7 +57,7 @@ def nightlies_between(earlier: str, later: str, numbers: Iterable[str]) -> tuple
     )
 
 
-def with_nightlies(
+def add_nightlies(
     candidates: Sequence[str], neighbours: Iterable[tuple[str, str]], numbers: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the candidates and all nightlies between those neighbours, and notes where there are none."""
@@ -48,7 +65,7 @@ def with_nightlies(
     kept = ": it has none at all for the newest release's Python"
     if dated := sorted(number[-8:] for number in numbers if is_nightly_number(number)):
         first = f"{dated[0][:4]}-{dated[0][4:6]}-{dated[0][6:]}"
-        kept = f": old ones are removed, those that are left begin on {first}"
+        kept = f": it removes old ones, and the oldest one left is of {first}"
     versions, notes = list(candidates), []
     for earlier, later in neighbours:
         inside = nightlies_between(earlier, later, numbers)

@@ -37,8 +37,8 @@ def describe_plan(state: State, view: View | None) -> list[str]:
     return [_steps(state), *_installs(lacking, state, storage[1] if storage else Path()), *dict.fromkeys(downloads)]
 
 
-def most_likely(inside: int) -> int:
-    """Return the number of steps to a single change among this many versions: one for the ends, and then halving."""
+def count_likely_steps(inside: int) -> int:
+    """Return the number of steps to a single change among this many versions: one for the ends, one per halving."""
     return 1 + math.ceil(math.log2(inside + 1))
 
 
@@ -48,13 +48,13 @@ def _steps(state: State) -> str:
         took = "a step makes its versions ready and measures no rounds"
     else:
         low, high = ((START_S + SIDE_BY_SIDE * (looks + 1) * REPLICATE_S) / 60 for looks in (LOOKS[0], LOOKS[-1]))
-        took = f"a step takes {low:.1f} to {high:.1f} min where building and calls are short"
+        took = f"a step takes {low:.1f} to {high:.1f} min if builds and calls are short"
     ends = f"{state.candidates[0]} to {state.candidates[-1]}"
     if state.question.every:
         return f"plan: every version from {ends}, {inside} between them: about {inside + 1} steps; {took}"
     return (
-        f"plan: {ends}, {inside} versions between them: about {most_likely(inside)} steps to a single change, more if "
-        f"several add up; {took}"
+        f"plan: {ends}, {inside} versions between them: about {count_likely_steps(inside)} steps to a single change, "
+        f"more if several changes add up; {took}"
     )
 
 
@@ -62,11 +62,16 @@ def _installs(lacking: list[str], state: State, folder: Path) -> list[str]:
     if not lacking:
         return ["every version is ready"]
     inside = len(state.candidates) - 2
-    likely = len(lacking) if state.question.every else min(len(lacking), most_likely(inside) + 1)
+    likely = len(lacking) if state.question.every else min(len(lacking), count_likely_steps(inside) + 1)
+    if state.question.over:
+        return [
+            f"each release of {state.question.over} is locked and installed when it is needed, on top of the packages "
+            f"that it shares with TensorFlow {state.question.version}"
+        ]
     free = free_gb(folder)
     message = (
-        f"{len(lacking)} of {len(state.candidates)} versions are not ready, and made so when their turn comes: a "
-        f"minute or more and about {CPU_GB} GB each ({free:.0f} GB are free)"
+        f"{len(lacking)} of {len(state.candidates)} versions are not ready and will be prepared when they are needed: "
+        f"each takes a minute or more and about {CPU_GB} GB ({free:.0f} GB are free)"
     )
     if likely * CPU_GB <= free:
         return [message]

@@ -104,6 +104,9 @@ def describe_search(state: State) -> str:
     machine = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
     changes = shlex.join(state.question.changes)
     with_changes = f"every version with {changes}" if changes else ""
+    if over := state.question.over:
+        held = " ".join(filter(None, (state.question.version, changes)))
+        with_changes = f"releases of {over}, with TensorFlow {held} and its other packages held fixed"
     metric = state.question.metric
     about = "" if (metric, run.judge) == (TIME, "wall") else describe_followed(metric, run.judge)
     # Results have no margin, because any difference beyond the tolerance counts.
@@ -233,7 +236,7 @@ def search_as_object(state: State, result: SearchResult) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **pick(state, "created workload=case.workload params=case.params engine host notes"),
-        **pick(state.question, "good bad measured_with=changes margin metric"),
+        **pick(state.question, "good bad over? version? measured_with=changes margin metric"),
         **pick(state.question.run, "device=environments.device judge"),
         "finished": not result.wanted,
         "conclusions": list(conclusions(state, result)),

@@ -1,4 +1,4 @@
-"""The course of a search, from top to bottom: the question, its cost, step after step, and the result."""
+"""The whole course of a search: the question, every step, and the result."""
 
 import shlex
 import time
@@ -8,24 +8,34 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from orchestrator import catalog, contract, files
 from orchestrator.bisect import state as state_file
-from orchestrator.bisect.candidates import is_nightly_number, releases_between, with_nightlies
+from orchestrator.bisect.candidates import (
+    add_nightlies,
+    is_nightly_number,
+    releases_between,
+    releases_of_package,
+)
 from orchestrator.bisect.findings import (
+    compare_sizes,
+    extract_findings,
     find_end_error,
-    learn,
-    learn_sizes,
-    order,
+    find_timed_out_versions,
+    order_versions,
     version_of,
-    versions_out_of_time,
 )
 from orchestrator.bisect.search import PlannedStep, SearchResult
-from orchestrator.bisect.state import SIZE, Question, Skipped, State, Step
+from orchestrator.bisect.state import SIZE, Question, SkippedVersion, State, Step
 from orchestrator.bisect.wording import announce_step, describe_search_progress
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import changed, lock_on_demand, targets
 from orchestrator.catalog import workloads as suites
+from orchestrator.catalog.package_index import list_final_releases
 from orchestrator.catalog.selectors import select_cases
+from orchestrator.catalog.targets import Changed
 from orchestrator.catalog.version import FlavourName
 from orchestrator.engines import Environment
 from orchestrator.engines.choose import choose_engine
@@ -53,7 +63,7 @@ from orchestrator.terminal.view import RoundDone, View
 MORE_ROUNDS = 40
 # Such a step gets this multiple of the budget, and of --rounds if it was given.
 MORE_TIMES = 2
-# A step ends with its verdicts; this limits a case that takes minutes per round.
+# A step usually ends once its verdicts are decided. This limit is for cases that take minutes per round.
 BUDGET_S = 600.0
 
 
@@ -64,8 +74,9 @@ class SearchActions:
     measure: Callable[[RunOptions, View], Done] = running.plan_and_measure
     provide: Callable[[Sequence[str], View, FlavourName], tuple[str, ...]] = changed.provide_targets
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
+    releases: Callable[[str, str], Iterable[str]] = list_final_releases
     obstacle: Callable[[RunOptions, str, RunFolder, View], TfCompareError | None] | None = None
-    # These describe the machine that measures, and check whether another one is the same.
+    # These describe the machine that measures, and check whether stored facts are of this machine.
     host: Callable[[], Facts] = host_facts
     is_here: Callable[[Mapping[str, object]], bool] = is_here
 
@@ -90,14 +101,11 @@ def begin(
     hands = hands or SearchActions()
     if question.metric == SIZE and hands.obstacle:
         raise UsageError("--metric size compares the environments of this machine; leave --on out")
-    changes = common_changes(question.good, question.bad)
-    device = question.run.environments.device
-    good, bad = (lock_version(name.split()[0], device, hands, view) for name in (question.good, question.bad))
-    question = replace(question, good=good, bad=bad, changes=changes, run=replace(question.run, command=()))
-    candidates = releases_between(good, bad)
-    case = one_case(question.run)
+    question = replace(question, run=replace(question.run, command=()))
+    question, candidates = settle_ends(question, hands, view)
+    case = select_one_case(question.run)
     # The full name selects one case, whatever the suite holds.
-    options = of_metric(resolve_paths(replace(question.run, selected=(case.label,))), question.metric)
+    options = add_metric(resolve_paths(replace(question.run, selected=(case.label,))), question.metric)
     check_judge(options.judge, gpu=options.environments.gpu, metrics=options.metrics or ())
     question = replace(question, run=options)
     fresh = State(
@@ -118,20 +126,70 @@ def begin(
     return folder, fresh
 
 
-def common_changes(good: str, bad: str) -> tuple[str, ...]:
-    """Return what changes both ends, and so every version between them; raise UsageError for other targets."""
-    changed = [
-        targets.Changed(version=text) if targets.is_plain(text) else targets.parse_target(text) for text in (good, bad)
-    ]
-    for text, end in zip((good, bad), changed, strict=True):
-        if not end.version or end.name:
-            raise UsageError(f"{text!r}: a search is between two versions; an end has no wheel=, image= or name")
-    if changed[0].changes != changed[1].changes:
+def settle_ends(question: Question, hands: SearchActions, view: View) -> tuple[Question, tuple[str, ...]]:
+    """Return the question with exact ends, and the versions from one to the other; raise UsageError for other ends."""
+    good, bad = (_read_end(text) for text in (question.good, question.bad))
+    device = question.run.environments.device
+    if question.over:
+        return _find_releases_of_package(question, (good, bad), hands, view)
+    if good.changes != bad.changes:
         raise UsageError(
-            f"--good and --bad have other changes ({shlex.join(changed[0].changes) or 'none'}, "
-            f"{shlex.join(changed[1].changes) or 'none'}): give both the same, and every version gets them"
+            f"--good and --bad have different changes ({shlex.join(good.changes) or 'none'}, "
+            f"{shlex.join(bad.changes) or 'none'}): give both the same, and every version gets them"
+            f"{_advise_over(good, bad)}"
         )
-    return changed[0].changes
+    numbers = [lock_version(end.version, device, hands, view) for end in (good, bad)]
+    return replace(question, good=numbers[0], bad=numbers[1], changes=good.changes), releases_between(*numbers)
+
+
+def _read_end(text: str) -> Changed:
+    end = Changed(version=text) if targets.is_plain(text) else targets.parse_target(text)
+    if not end.version or end.freeze or end.name:
+        raise UsageError(f"{text!r}: --good and --bad each take a version, without wheel=, image=, freeze= or a name")
+    return end
+
+
+def _advise_over(good: Changed, bad: Changed) -> str:
+    """Return advice to search the releases of a package, if the ends differ only in its pin."""
+    pinned = {pin.partition("==")[0] for pin in {*good.pins} ^ {*bad.pins} if "==" in pin}
+    if len(pinned) == 1 and replace(good, pins=()) == replace(bad, pins=()):
+        return f". To search the releases of a package, add --over {pinned.pop()}"
+    return ""
+
+
+def _find_releases_of_package(
+    question: Question, ends: tuple[Changed, Changed], hands: SearchActions, view: View
+) -> tuple[Question, tuple[str, ...]]:
+    """Return the question and the candidates of a search over a package, which both ends pin."""
+    over, numbers = canonicalize_name(question.over), []
+    if over in targets.TENSORFLOWS:
+        raise UsageError(f"--over {question.over}: leave it out; without it, TensorFlow's versions are searched")
+    if question.nightlies:
+        raise UsageError(f"--nightlies varies TensorFlow, and --over {question.over} does not; leave one of them out")
+    for name, end in zip(("--good", "--bad"), ends, strict=True):
+        pins = [Requirement(pin) for pin in end.pins if targets.name_pinned(pin) == over]
+        exact = [each.version for pin in pins for each in pin.specifier if each.operator == "=="]
+        if len(pins) != 1 or len(exact) != 1 or "*" in exact[0]:
+            raise UsageError(
+                f"{name} '{end}': --over {question.over} needs a target that pins one release of it, such as "
+                f"'2.20 {question.over}==3.8.0'"
+            )
+        numbers.append(exact[0])
+    others = [replace(end, pins=tuple(pin for pin in end.pins if targets.name_pinned(pin) != over)) for end in ends]
+    if others[0] != others[1]:
+        raise UsageError(
+            f"--good '{ends[0]}' and --bad '{ends[1]}' differ in more than {question.over}: a search over a package "
+            "keeps everything else fixed, including the version of TensorFlow"
+        )
+    device = question.run.environments.device
+    version = lock_version(others[0].version, device, hands, view)
+    flavours = catalog.resolve_versions((version,), 1)[0].on(device)
+    python = others[0].python or (flavours[0].python.number if flavours else "")
+    candidates = releases_of_package(over, numbers[0], numbers[1], hands.releases(question.over, python))
+    asked = replace(
+        question, good=candidates[0], bad=candidates[-1], changes=others[0].changes, over=over, version=version
+    )
+    return asked, candidates
 
 
 def lock_version(name: str, device: FlavourName, hands: SearchActions, view: View) -> str:
@@ -139,21 +197,21 @@ def lock_version(name: str, device: FlavourName, hands: SearchActions, view: Vie
     (provided,) = hands.provide((name,), view, device)
     versions = catalog.resolve_versions((provided,), 1)
     if len(versions) != 1:
-        raise UsageError(f"{name!r} is {len(versions)} versions; --good and --bad name one each")
+        raise UsageError(f"{name!r} names {len(versions)} versions; --good and --bad take one each")
     return versions[0].number
 
 
-def one_case(options: RunOptions) -> Case:
+def select_one_case(options: RunOptions) -> Case:
     workloads = suites.all_workloads(options.own_workloads)
     cases = select_cases(options.selected, suite_of(options, workloads).cases, workloads)
     if len(cases) != 1:
         listed = "\n".join(f"  --case '{case.label}'" for case in cases[:5]) + ("\n  ..." if len(cases) > 5 else "")
-        raise UsageError(f"a search is about one case, and that selects {len(cases)}; name one of them:\n{listed}")
+        raise UsageError(f"a search is about one case, and the selection has {len(cases)}; name one of them:\n{listed}")
     return cases[0]
 
 
 def resolve_paths(options: RunOptions) -> RunOptions:
-    """Return the options with whole paths: a search may be continued from another folder."""
+    """Return the options with absolute paths, because a search may be continued from another folder."""
     environments, own = options.environments, options.own_workloads
     return replace(
         options,
@@ -166,8 +224,8 @@ def resolve_paths(options: RunOptions) -> RunOptions:
     )
 
 
-def of_metric(options: RunOptions, metric: Followed) -> RunOptions:
-    """Return the options of a run that decides about a metric, or compares results, in addition to times."""
+def add_metric(options: RunOptions, metric: Followed) -> RunOptions:
+    """Return the options with a metric to decide about, or the comparison of results, added to the times."""
     if metric == TIME:
         return replace(options, metrics=())
     decided: tuple[Metric, ...] = () if metric == RESULTS else (metric,)
@@ -189,15 +247,16 @@ def resume_search(
     state = state_file.read_state(folder)
     state_file.require_search_seal(folder, state)
     if question is not None and question.with_index(None) != state.question:
-        raise UsageError(f"{folder} holds a search with other options; --resume {folder} continues it")
+        raise UsageError(f"{folder} holds a search with different options; --resume {folder} continues it")
     if state.contract != contract.FINGERPRINT:
         raise UsageError(
             f"{folder} was measured under contract {state.contract}, this tfcompare has {contract.FINGERPRINT}; "
-            f"take tfcompare {state.tool}, or start a new search"
+            f"use tfcompare {state.tool}, or start a new search"
         )
     if state.sources != sources(state.question.run, state.case):
         raise UsageError(
-            f"the workload has changed since {folder} was started; old and new times do not mix, so start a new search"
+            f"the workload has changed since the search in {folder} began; old and new times cannot be compared, so "
+            "start a new search"
         )
     if not (hands or SearchActions()).is_here(state.host):
         raise UsageError(
@@ -210,9 +269,9 @@ def resume_search(
 def run_search(
     folder: Path, state: State, view: View, most_steps: int | None = None, hands: SearchActions | None = None
 ) -> SearchOutcome:
-    """Measure step after step, and save each one, until the version is found that made most of the change.
+    """Measure and save one step after another until the version that made most of the change is found.
 
-    With a number of steps, that many are done, as long as any are informative.
+    If `most_steps` is given, that many steps are measured, as long as one can still be informative.
     """
     hands = hands or SearchActions()
     begun = len(state.measured)
@@ -240,7 +299,7 @@ def run_search(
 
 @contextmanager
 def _add_resume_hint(folder: Path, state: State) -> Iterator[None]:
-    """Add to an error what is known and how to resume, since every finished step is kept whatever ends this one."""
+    """Add the findings so far and the command to resume to an error, since every finished step is kept."""
     try:
         yield
     except (Interrupted, EngineUnavailable, EnvironmentFailed) as error:
@@ -255,11 +314,11 @@ def _deep(state: State) -> bool:
 def _add_nightlies(state: State, result: SearchResult, view: View, hands: SearchActions) -> State:
     """Return the state with the nightlies between neighbouring releases that differ."""
     neighbours = [(part.earlier, part.later) for part in result.parts if part.kind == "change"]
-    candidates, notes = with_nightlies(state.candidates, neighbours, hands.nightlies() if neighbours else ())
+    candidates, notes = add_nightlies(state.candidates, neighbours, hands.nightlies() if neighbours else ())
     for note in notes:
         view.say(note)
     if len(candidates) > len(state.candidates):
-        view.say(f"{len(candidates) - len(state.candidates)} nightlies lie between them")
+        view.say(f"{len(candidates) - len(state.candidates)} nightlies are added between the releases that differ")
     return replace(state, candidates=candidates, notes=(*state.notes, *notes), deepened=True)
 
 
@@ -280,21 +339,21 @@ def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: Se
         return replace(state, steps=(*state.steps, step))
     if state.question.metric == SIZE:
         sizes, engine = _measure_sizes(folder, wanted, options, state, view)
-        findings = learn_sizes(state.case, wanted, sizes, state.question.margin)
+        findings = compare_sizes(state.case, wanted, sizes, state.question.margin)
         seconds = time.monotonic() - begun
         step = Step(kind=wanted.kind, versions=wanted.versions, run=None, seconds=seconds, findings=findings)
         return replace(state, engine=engine, steps=(*state.steps, step))
-    path = _free(folder / "steps", number)
-    measured_as = state.question.targets(order(wanted))
-    done = hands.measure(replace(how(options, wanted), versions=measured_as, out=path), view)
+    path = _find_unused_folder(folder / "steps", number)
+    measured_as = state.question.targets(order_versions(wanted))
+    done = hands.measure(replace(choose_step_options(options, wanted), versions=measured_as, out=path), view)
     _check_run(done, path, state)
     metric = state.question.metric
-    # A call that does not end within its deadline says something only about its time.
+    # A timeout is evidence about time only, not about another metric.
     earlier = (RunFolder(folder / step.run) for step in state.steps if step.run)
-    late = versions_out_of_time(RunFolder(done.path), earlier) if metric == TIME else {}
+    late = find_timed_out_versions(RunFolder(done.path), earlier) if metric == TIME else {}
     if wanted.kind == "ends" and (lost := find_end_error(done.evaluation, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost
-    findings, unmeasured = learn(done.evaluation, wanted, late, metric)
+    findings, unmeasured = extract_findings(done.evaluation, wanted, late, metric)
     for skipped in unmeasured:
         view.say(f"{skipped.version} is left out: {skipped.reason}")
     step = Step(
@@ -311,7 +370,7 @@ def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: Se
 def _measure_sizes(
     folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View
 ) -> tuple[dict[str, int], str]:
-    """Make the environments of a step ready; return what each takes of the disk, and the name of their engine."""
+    """Make the environments of a step ready; return the disk space of each, and the name of their engine."""
     planned = plan_run(replace(options, versions=state.question.targets(wanted.versions)), view)
     name, made, failures = _make_environments(planned, RunFolder(folder), view)
     if failures:
@@ -324,17 +383,17 @@ def _measure_sizes(
 
 def _skip_middle(
     folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View, hands: SearchActions
-) -> Skipped | None:
+) -> SkippedVersion | None:
     """Return why the version in the middle cannot be made ready, or None."""
     if len(wanted.versions) < 3:
         return None
     middle = wanted.versions[1]
     (measured_as,) = state.question.targets((middle,))
-    obstacle = (hands.obstacle or obstacle_to)(options, measured_as, RunFolder(folder), view)
+    obstacle = (hands.obstacle or find_obstacle)(options, measured_as, RunFolder(folder), view)
     if obstacle is None:
         return None
     view.say(f"{middle} is left out: {obstacle.headline}")
-    return Skipped(version=middle, reason=str(obstacle), environment=True)
+    return SkippedVersion(version=middle, reason=str(obstacle), environment=True)
 
 
 def _check_run(done: Done, path: Path, state: State) -> None:
@@ -344,12 +403,12 @@ def _check_run(done: Done, path: Path, state: State) -> None:
     sources_of_run = done.evaluation.manifest.sources
     if sources_of_run and sources_of_run != state.sources:
         raise UsageError(
-            f"the workload was changed during the search; old and new times do not mix. {path} holds the last run; "
-            "start a new search"
+            f"the workload was changed during the search; old and new times cannot be compared. {path} holds the "
+            "last run; start a new search"
         )
 
 
-def how(options: RunOptions, wanted: PlannedStep) -> RunOptions:
+def choose_step_options(options: RunOptions, wanted: PlannedStep) -> RunOptions:
     """Return the options of a step, with more rounds and time if the usual ones decided nothing."""
     budget_s = options.budget_s or BUDGET_S
     if not wanted.thorough:
@@ -358,10 +417,10 @@ def how(options: RunOptions, wanted: PlannedStep) -> RunOptions:
     return replace(options, rounds=rounds, budget_s=budget_s * MORE_TIMES)
 
 
-def obstacle_to(options: RunOptions, target: str, folder: RunFolder, view: View) -> TfCompareError | None:
+def find_obstacle(options: RunOptions, target: str, folder: RunFolder, view: View) -> TfCompareError | None:
     """Return why a version cannot be made ready, or None.
 
-    A problem that is found here costs only that version, and no round.
+    A problem that is found here excludes only that version, and no round is lost.
     """
     try:
         planned = plan_run(replace(options, versions=(target,)), view, fewest=1)
@@ -374,15 +433,15 @@ def obstacle_to(options: RunOptions, target: str, folder: RunFolder, view: View)
 def _make_environments(
     planned: PlannedRun, folder: RunFolder, view: View
 ) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
-    """Return the name of the engine, the environments that it could make, and why it could not make others."""
+    """Return the name of the engine, the environments that it could make, and the errors for the rest."""
     options = planned.options
     name, engine = choose_engine(options.engine, options.isolation, options.environments, view)
     with closing(engine):
         return name, *session.make_environments(planned.selection.versions, engine, folder, view)
 
 
-def _free(folder: Path, number: int) -> Path:
-    """Return an unused folder for a run; one that was interrupted keeps its folder."""
+def _find_unused_folder(folder: Path, number: int) -> Path:
+    """Return an unused folder for a run; an interrupted run keeps its folder."""
     names = (f"{number:02}", *(f"{number:02}-{attempt}" for attempt in range(2, 1000)))
     return next(folder / name for name in names if not (folder / name).exists())
 
@@ -401,11 +460,11 @@ class DeduplicatingView(View):
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._said: set[str] = set()
+        self._shown_lines: set[str] = set()
 
     def say(self, text: str) -> None:
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._shown_lines:
+            self._shown_lines.add(text)
             self._view.say(text)
 
     def preparing(self, version: str, text: str) -> None:

@@ -29,7 +29,7 @@ from orchestrator.results.damaged import damage_error, format_error
 STATE_FILE = "bisect.json"
 # A search compares this metric without rounds.
 SIZE: Metric = "size"
-# No state of a search is larger.
+# The state file of a search is never larger than this.
 MOST_BYTES = 2**28
 
 
@@ -48,31 +48,38 @@ class Question:
     every: bool = False
     # The search looks for a change in this metric.
     metric: Followed = TIME
+    # The search is over the releases of this package, or over TensorFlow if it is ''. With a package, every candidate
+    # has this version of TensorFlow.
+    over: str = ""
+    version: str = ""
 
-    def targets(self, numbers: Iterable[str]) -> tuple[str, ...]:
-        """Return the targets that these versions are measured as."""
-        return tuple(shlex.join([number, *self.changes]) for number in numbers)
+    def targets(self, candidates: Iterable[str]) -> tuple[str, ...]:
+        """Return the target of each candidate, which is a release or a name such as `keras-3.8.0`."""
+        if not self.over:
+            return tuple(shlex.join([number, *self.changes]) for number in candidates)
+        pinned = {name: f"{self.over}=={name.removeprefix(f'{self.over}-')}" for name in candidates}
+        return tuple(shlex.join([self.version, *self.changes, pin, "as", name]) for name, pin in pinned.items())
 
     @property
     def margin(self) -> float:
-        """The smallest difference of the metric that counts; results have none, so they take that of times."""
+        """The smallest difference of the metric that counts; results use the margin of times."""
         run, spec = self.run, METRICS[TIME if self.metric == RESULTS else self.metric]
         return run.margins.get(spec.name, run.margin if spec.margin is None else spec.margin)
 
     @property
-    def least(self) -> float:
+    def scaled_margin(self) -> float:
         """The margin on the scale of the metric."""
         return METRICS[TIME if self.metric == RESULTS else self.metric].scale.to_scale(self.margin)
 
     def with_index(self, url: str | None) -> "Question":
-        """Return the question with another address of the index, which may hold a login and is stored nowhere."""
+        """Return the question with another index URL, which is never stored because it may contain a login."""
         environments = replace(self.run.environments, index_url=url)
         return replace(self, run=replace(self.run, environments=environments))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Skipped:
-    """A version that cannot be measured; if it could not be made ready, another attempt may succeed."""
+class SkippedVersion:
+    """A version that cannot be measured; if its `environment` could not be made ready, another attempt may succeed."""
 
     __pydantic_config__ = STRICT
 
@@ -85,7 +92,7 @@ class Skipped:
 class Step:
     """A run and what was learned from it.
 
-    A step without a run has what the sizes of environments show, or a version that cannot be measured.
+    A step without a run holds a comparison of environment sizes, or a version that cannot be measured.
     """
 
     __pydantic_config__ = STRICT
@@ -95,7 +102,7 @@ class Step:
     run: str | None
     seconds: float
     findings: tuple[BisectFinding, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedVersion, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +128,8 @@ class State:
         return tuple(finding for step in self.steps for finding in step.findings)
 
     @property
-    def skipped(self) -> dict[str, Skipped]:
-        """The versions that are left out; one that was measured once is never left out for failing another time."""
+    def skipped(self) -> dict[str, SkippedVersion]:
+        """The versions that are left out; one that was measured once is kept, even if it failed at another time."""
         measured = {version for finding in self.findings for version in (finding.earlier, finding.later)}
         by_version = {skipped.version: skipped for step in self.steps for skipped in step.skipped}
         return {version: skipped for version, skipped in by_version.items() if version not in measured}
@@ -134,7 +141,7 @@ class State:
     @property
     def search_result(self) -> SearchResult:
         question = self.question
-        return search(self.candidates, self.findings, self.skipped, question.least, every=question.every)
+        return search(self.candidates, self.findings, self.skipped, question.scaled_margin, every=question.every)
 
 
 @cache
@@ -162,7 +169,7 @@ def _dump_question(state: State) -> bytes:
 
 
 def describe_question(state: State) -> list[str]:
-    """Return what the question of a search lets it execute and read, one line each."""
+    """Return the settings that decide what a search executes and reads, one per line."""
     question = TypeAdapter(Question).dump_python(state.question, mode="json")
     run = question.pop("run")
     environments = run.pop("environments")
@@ -171,7 +178,7 @@ def describe_question(state: State) -> list[str]:
 
 def write_state(folder: Path, state: State) -> None:
     seal(folder, state)
-    with files.writing(folder / STATE_FILE, f"what was measured is in {folder / 'steps'}"):
+    with files.writing(folder / STATE_FILE, f"the measured steps are in {folder / 'steps'}"):
         stored = replace(state, question=state.question.with_index(None))
         files.write_atomically(folder / STATE_FILE, SEARCH.stamp(_adapter().dump_json(stored, indent=1)) + b"\n")
 
@@ -182,7 +189,7 @@ def read_state(folder: Path) -> State:
         return _adapter().validate_json(SEARCH.unstamp(files.read_named(path, MOST_BYTES)))
     except FileNotFoundError as error:
         raise UsageError(
-            f"{folder} holds no search (no {STATE_FILE} in it); `tfcompare bisect --output FOLDER` makes one"
+            f"{folder} holds no search (it has no {STATE_FILE}); `tfcompare bisect --output FOLDER` starts one"
         ) from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error

@@ -2,7 +2,7 @@
 
 from orchestrator.bisect.search import BisectFinding, PathPart, PlannedStep, SearchResult
 from orchestrator.bisect.state import State
-from orchestrator.metrics.followed import compare_words
+from orchestrator.metrics.followed import phrase_comparison
 from orchestrator.reports.magnitudes import show_estimate, show_interval, show_magnitude
 from orchestrator.terminal.counts import format_count
 
@@ -72,7 +72,7 @@ def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
     if finding.estimate is None:
         return f"{later} against {earlier}: {format_finding(finding)}."
     how = {"same": "is the same as", "inconclusive": "cannot be distinguished from"}.get(
-        finding.verdict, compare_words(finding.metric, finding.verdict)
+        finding.verdict, phrase_comparison(finding.metric, finding.verdict)
     )
     return f"{later} {how} {earlier}: {show_magnitude(finding, finding.metric)}."
 
@@ -88,7 +88,7 @@ def _line(part: PathPart, overall: BisectFinding) -> str:
     assert part.finding is not None
     finding, verdict = part.finding, part.finding.verdict
     figures = finding.reason if finding.estimate is None else show_magnitude(finding, finding.metric)
-    what = f"{part.later} {compare_words(finding.metric, verdict)} {part.earlier}: {figures}"
+    what = f"{part.later} {phrase_comparison(finding.metric, verdict)} {part.earlier}: {figures}"
     of = share(part, overall)
     if of is not None and overall.changed:
         back = verdict != overall.verdict

@@ -64,9 +64,15 @@ def bisect(
     verbosity: VerbosityFlags,
     good: Annotated[
         str | None,
-        typer.Option(help="The older end: a version, or nightly-YYYYMMDD.", show_default=False, metavar="VERSION"),
+        typer.Option(
+            help="Older end of the search: a version, nightly-YYYYMMDD, or a version with changes.",
+            show_default=False,
+            metavar="VERSION",
+        ),
     ] = None,
-    bad: Annotated[str | None, typer.Option(help="The newer end.", show_default=False, metavar="VERSION")] = None,
+    bad: Annotated[
+        str | None, typer.Option(help="Newer end of the search.", show_default=False, metavar="VERSION")
+    ] = None,
     case: Annotated[
         str | None,
         typer.Option(
@@ -78,20 +84,29 @@ def bisect(
             rich_help_panel=OwnWorkloadsFlags.panel,
         ),
     ] = None,
-    metric: Annotated[str, choice("--metric", "metric", NAMES, "Metric to search for a change.")] = "time",
+    metric: Annotated[str, choice("--metric", "metric", NAMES, "Metric that changed.")] = "time",
+    over: Annotated[
+        str | None,
+        typer.Option(
+            help="Package whose releases are searched, which --good and --bad pin, e.g. keras.",
+            metavar="PACKAGE",
+            show_default=False,
+        ),
+    ] = None,
     nightlies: Annotated[
         bool,
         typer.Option(
-            "--nightlies", help="Continue between two releases with the nightlies in between that the index has."
+            "--nightlies",
+            help="After finding two neighbouring releases, search the nightlies between them that the index still has.",
         ),
     ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="Measure every version, also between two that do not differ.")
+        bool, typer.Option("--all", help="Measure every version, even between two that do not differ.")
     ] = False,
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Continue the search in this folder, or the last one.",
+            help="Continue the search in this folder (`last`: the newest search).",
             metavar="FOLDER",
             parser=find_search,
             show_default=False,
@@ -99,23 +114,23 @@ def bisect(
     ] = None,
     steps: Annotated[
         int | None,
-        number("--steps", 1, 1000, "Take at most this many steps now, the largest change first.", show_default=False),
+        number("--steps", 1, 1000, "Take at most this many steps now, largest change first.", show_default=False),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Folder of the search. If it holds this search already, the search continues.",
+            help="Folder for the search. If it already holds this search, the search continues.",
             metavar="FOLDER",
             show_default=False,
             rich_help_panel=RunFolderFlags.panel,
         ),
     ] = None,
 ) -> None:
-    r"""Find the version that made a case slower or faster, or changed its memory or results, by measured verdicts.
+    r"""Find the version that made a case slower or faster, or changed its memory or results.
 
-    Each step is a run: --rounds and --budget are those of one step, which has 10 minutes unless they say otherwise.
+    Each step of the search is a run. --rounds and --budget apply to one step; the default budget is 10 minutes.
 
     [bold]Examples[/bold]
 
@@ -128,6 +143,8 @@ def bisect(
       tfcompare bisect --resume runs/hunt
 
       tfcompare bisect --good nightly-20260701 --bad nightly --case 'power\[style=function]'
+
+      tfcompare bisect --over keras --good '2.20 keras==3.5.0' --bad '2.20 keras==3.8.0' --case 'power\[style=function]'
 
       tfcompare bisect --good '2.16 keras=2' --bad '2.20 keras=2' --case 'train_loop\[mode=fit,model=small]'
     """
@@ -164,7 +181,15 @@ def bisect(
         say_ignored(options.environments, verbosity.view)
         from orchestrator.bisect.state import Question
 
-        question = Question(good=good, bad=bad, nightlies=nightlies, every=every, metric=from_name(metric), run=options)
+        question = Question(
+            good=good,
+            bad=bad,
+            over=over or "",
+            nightlies=nightlies,
+            every=every,
+            metric=from_name(metric),
+            run=options,
+        )
     from orchestrator.bisect import estimate, run
     from orchestrator.bisect.run import DeduplicatingView
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.bisect.candidates import is_nightly_number, nightlies_between, releases_between, with_nightlies
+from orchestrator.bisect.candidates import add_nightlies, is_nightly_number, nightlies_between, releases_between
 from orchestrator.errors import UsageError
 
 INDEX = (
@@ -34,16 +34,16 @@ def test_nightlies_of_a_release_lie_before_it_and_after_the_one_before():
 
 
 def test_candidates_take_in_the_nightlies_between_neighbours_only():
-    found, notes = with_nightlies(("2.19.1", "2.20.0", "2.21.0"), [("2.20.0", "2.21.0")], INDEX)
+    found, notes = add_nightlies(("2.19.1", "2.20.0", "2.21.0"), [("2.20.0", "2.21.0")], INDEX)
     assert found == ("2.19.1", "2.20.0", "2.21.0.dev20251230", "2.21.0.dev20260105", "2.21.0")
     assert notes == ()
 
 
 def test_where_the_index_has_none_any_more_that_is_said():
-    found, notes = with_nightlies(("2.0.0", "2.1.4"), [("2.0.0", "2.1.4")], INDEX)
+    found, notes = add_nightlies(("2.0.0", "2.1.4"), [("2.0.0", "2.1.4")], INDEX)
     assert found == ("2.0.0", "2.1.4")
     assert notes == (
         "the index has no nightly between 2.0.0 and 2.1.4: "
-        "old ones are removed, those that are left begin on 2025-01-01",
+        "it removes old ones, and the oldest one left is of 2025-01-01",
     )
-    assert "it has none at all" in with_nightlies(("2.0.0", "2.1.4"), [("2.0.0", "2.1.4")], ())[1][0]
+    assert "it has none at all" in add_nightlies(("2.0.0", "2.1.4"), [("2.0.0", "2.1.4")], ())[1][0]

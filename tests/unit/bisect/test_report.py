@@ -206,12 +206,12 @@ def replace_notes(known: State) -> SearchResult:
 
 
 def test_a_deadline_is_told_where_a_ratio_would_stand():
-    late = BisectFinding(earlier="1.14.0", later="2.6.5", verdict="slower", reason="2.6.5 ran into the deadline")
+    late = BisectFinding(earlier="1.14.0", later="2.6.5", verdict="slower", reason="2.6.5 exceeded the deadline")
     known = replace(SCENES["nothing"](), candidates=("1.14.0", "2.6.5"))
     step = Step(kind="ends", versions=("1.14.0", "2.6.5"), run="steps/01", seconds=1.0, findings=(late,))
     known = replace(known, steps=(step,))
     assert conclusions(known, known.search_result) == (
-        "2.6.5 against 1.14.0: slower (2.6.5 ran into the deadline).",
-        "2.6.5 is slower than 1.14.0: 2.6.5 ran into the deadline",
+        "2.6.5 against 1.14.0: slower (2.6.5 exceeded the deadline).",
+        "2.6.5 is slower than 1.14.0: 2.6.5 exceeded the deadline",
     )
     assert "slower (1)" in text(known)

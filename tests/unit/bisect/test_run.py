@@ -109,7 +109,7 @@ def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmad
     steps = [line for line in heard.lines if line.startswith("step ")]
     assert steps[0] == "step 1: do 1.14.0 and 2.3.4 differ?"
     assert "2.0.0, in the middle of the 4 versions between them" in steps[1]
-    assert len(steps) == len(done.state.measured) <= estimate.most_likely(4)
+    assert len(steps) == len(done.state.measured) <= estimate.count_likely_steps(4)
     for step in done.state.measured:
         judged = judge_run(RunFolder.open(done.path / step.run))
         assert set(judged.plan.targets) == set(step.versions)
@@ -165,7 +165,7 @@ def test_what_changes_both_ends_changes_every_version(unmade, stage, tmp_path: P
     assert (written["good"], written["measured_with"]) == ("1.14.0", [change_of_all])
     assert f"every version with {change_of_all}" in report.describe_search(done.state)
     assert searched(tmp_path / "hunt", question).result == done.result
-    with pytest.raises(UsageError, match="other options"):
+    with pytest.raises(UsageError, match="different options"):
         searched(tmp_path / "hunt")
 
 
@@ -215,7 +215,7 @@ def test_the_version_that_returns_something_else_is_found(unmade, stage, tmp_pat
     assert change(done) == [("2.1.4", "2.2.3")]
     assert wording.conclusions(done.state, done.result) == (
         "2.3.4 against 1.14.0: differs (by 20%).",
-        "2.2.3 returns other results than 2.1.4: by 20%",
+        "2.2.3 returns different results from 2.1.4: by 20%",
     )
 
 
@@ -250,10 +250,10 @@ def measured_as(done: SearchOutcome, step: state.Step) -> list[str]:
 
 
 ENDS = {
-    "one with a change": ("1.14", "2.3 TF_ENABLE_ONEDNN_OPTS=0", r"other changes \(none, TF_ENABLE_ONEDNN_OPTS=0\)"),
+    "one with a change": ("1.14", "2.3 TF_ENABLE_ONEDNN_OPTS=0", r"different changes \(none, TF_ENABLE_ONEDNN_OPTS"),
     "other values": ("1.14 TF_CPP=1", "2.3 TF_CPP=2", "give both the same"),
-    "a name": ("1.14 TF_CPP=1 as mine", "2.3 TF_CPP=1", "an end has no wheel=, image= or name"),
-    "an image": ("image=mine as ngc", "2.3", "a search is between two versions"),
+    "a name": ("1.14 TF_CPP=1 as mine", "2.3 TF_CPP=1", "without wheel=, image=, freeze= or a name"),
+    "an image": ("image=mine as ngc", "2.3", "--good and --bad each take a version"),
 }
 
 
@@ -355,7 +355,7 @@ def test_without_both_ends_there_is_nothing_to_search(
     unmade, stage, tmp_path: Path, part: Part, kind: type[TfCompareError], told: str
 ):
     stage.parts[CASE, "2.3.4"] = part
-    with pytest.raises(kind, match="take another --good or --bad") as failed:
+    with pytest.raises(kind, match="choose another --good or --bad") as failed:
         searched(tmp_path / "hunt")
     assert told in str(failed.value)
     assert state.read_state(tmp_path / "hunt").steps == ()
@@ -386,7 +386,7 @@ def test_so_many_steps_and_no_more_are_taken_and_the_rest_is_left_open(unmade, t
 
 def test_a_folder_holds_one_search(unmade, tmp_path: Path):
     searched(tmp_path / "hunt", most=1)
-    with pytest.raises(UsageError, match="with other options"):
+    with pytest.raises(UsageError, match="with different options"):
         run.begin(replace(QUESTION, bad="2.2"), tmp_path / "hunt", View())
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
@@ -433,7 +433,7 @@ def test_a_search_of_another_user_asks_before_it_is_continued(unmade, tmp_path: 
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "theirs"))
     done = searched(tmp_path / "hunt", most=1)
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "ours"))
-    with pytest.raises(UsageError, match=r"`tfcompare trust .*/hunt` shows what would run, and asks you"):
+    with pytest.raises(UsageError, match=r"`tfcompare trust .*/hunt` shows what would run and asks you to confirm"):
         run.resume_search(tmp_path / "hunt")
     assert "good: 1.14.0" in state.describe_question(done.state)
     state.seal(tmp_path / "hunt", done.state)
@@ -442,7 +442,7 @@ def test_a_search_of_another_user_asks_before_it_is_continued(unmade, tmp_path: 
     changed = json.loads(path.read_text())
     changed["question"]["run"]["environments"]["base"] = "evil"
     path.write_text(json.dumps(changed))
-    with pytest.raises(UsageError, match="was changed since"):
+    with pytest.raises(UsageError, match="was changed: "):
         run.resume_search(tmp_path / "hunt")
 
 
@@ -464,7 +464,7 @@ def test_a_state_comes_back_as_it_was_written(unmade, tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("selected", "told"),
-    [(("predict[call=predict]",), "selects 2"), (("predict[cal=predict]",), "no parameter 'cal'")],
+    [(("predict[call=predict]",), "the selection has 2"), (("predict[cal=predict]",), "no parameter 'cal'")],
 )
 def test_a_search_is_about_one_case(selected: tuple[str, ...], told: str):
     with pytest.raises(UsageError, match=told):
@@ -472,7 +472,7 @@ def test_a_search_is_about_one_case(selected: tuple[str, ...], told: str):
 
 
 def test_an_end_is_one_version():
-    with pytest.raises(UsageError, match="name one each"):
+    with pytest.raises(UsageError, match="take one each"):
         run.begin(replace(QUESTION, good="1.14..2.0"), None, View())
 
 
@@ -491,7 +491,7 @@ def test_the_outlook_of_a_search_for_a_size_names_no_time_of_rounds(unmade):
     for metric in ("time", "size"):
         _, known = run.begin(replace(QUESTION, metric=metric), None, View())
         [steps[metric], _] = estimate.describe_plan(known, View())
-    assert " min where building and calls are short" in steps["time"]
+    assert " min if builds and calls are short" in steps["time"]
     assert steps["size"].endswith("; a step makes its versions ready and measures no rounds")
     assert " min" not in steps["size"]
 
@@ -548,7 +548,7 @@ def test_where_no_nightly_is_left_the_release_is_the_answer_and_that_is_said(unm
     heard = Heard()
     done = run.run_search(tmp_path / "hunt", known, heard, hands=hands)
     assert change(done) == [("1.15.5", "2.0.0")]
-    assert "the index has no nightly between 1.15.5 and 2.0.0: old ones are removed" in heard.lines[-1]
+    assert "the index has no nightly between 1.15.5 and 2.0.0: it removes old ones" in heard.lines[-1]
     assert done.state.notes == (heard.lines[-1],)
 
 
@@ -569,5 +569,5 @@ def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_pat
 def test_a_step_has_a_budget_and_more_rounds_have_more_of_it(rounds, budget_s, usual: tuple, more: tuple):
     options = replace(QUESTION.run, rounds=rounds, budget_s=budget_s)
     for kind, expected in (("split", usual), ("again", more)):
-        found = run.how(options, PlannedStep(kind, ("1.14.0", "2.3.4")))
+        found = run.choose_step_options(options, PlannedStep(kind, ("1.14.0", "2.3.4")))
         assert (found.rounds, found.budget_s) == expected

@@ -15,7 +15,7 @@ from orchestrator.bisect.wording import format_finding
             "1.02x slightly slower (1.01-1.03)",
         ),
         ({"ratio": 1.5, "verdict": "inconclusive", "reason": "3 rounds are too few"}, "1.50x inconclusive"),
-        ({"verdict": "slower", "reason": "it ran into the deadline"}, "slower (it ran into the deadline)"),
+        ({"verdict": "slower", "reason": "it exceeded the deadline"}, "slower (it exceeded the deadline)"),
     ],
 )
 def test_a_finding_is_told_with_the_figures_that_it_has(facts: dict, words: str):
