@@ -78,17 +78,18 @@ REPORTS: dict[str, Report] = {
     report.name: report
     for report in (
         Report(
-            name=DEFAULT, about="a row per case, a column per version", module=".matrix", arranged=True, json=".json"
-        ),
-        Report(
-            name=DETAILS, about="every comparison in a line", module=".table", arranged=True, takes_columns=True,
+            name=DEFAULT, about="one row per case, one column per version", module=".matrix", arranged=True,
             json=".json",
         ),
         Report(
-            name="claims", about="public claims, and whether they hold", module=".claims", json=".claims",
+            name=DETAILS, about="one line per comparison", module=".table", arranged=True, takes_columns=True,
+            json=".json",
+        ),
+        Report(
+            name="claims", about="published claims, and whether they hold", module=".claims", json=".claims",
             complete=True, suits=lambda plan: bool(plan.claims),
         ),
-        Report(name="study", about="training loops as the published study prints them", module=".study"),
+        Report(name="study", about="training loops, laid out as in the published study", module=".study"),
         Report(name=METRICS, about="memory, first calls and results", module=".metrics"),
         Report(
             name="trend", about="one line per version", module=".trend", json=".trend", suits=_is_trend

@@ -7,18 +7,26 @@ from orchestrator.terminal.text import clip
 
 # A name is clipped to this many characters, because a parameter of a workload may hold a long text.
 LONGEST = 240
+# A longer name leaves too little room for figures on a usual screen.
+LONGEST_NAME = 30
 
 
 def short_names(cases: Iterable[Case]) -> Mapping[str, str]:
     """Return the short name of each case by label.
 
-    It consists of the workload and those parameter values that the workload's cases do not share.
+    It consists of the workload and those parameter values that the workload's cases do not share. Where that is long,
+    the values alone say enough if there are several, and no other case is named so.
     """
-    return {
-        case.label: " ".join(part for part in (workload, own) if part)
-        for workload, of_workload in by_workload(cases).items()
-        for case, own in split_params(of_workload)[2].items()
-    }
+    names: dict[str, str] = {}
+    shorter: dict[str, str] = {}
+    for workload, of_workload in by_workload(cases).items():
+        values = split_params(of_workload)[2]
+        of_cases = {case.label: " ".join(part for part in (workload, own) if part) for case, own in values.items()}
+        names |= of_cases
+        if max(map(len, of_cases.values())) > LONGEST_NAME and all(" " in own for own in values.values()):
+            shorter |= {case.label: own for case, own in values.items()}
+    found = names | shorter
+    return found if len(set(found.values())) == len(set(names.values())) else names
 
 
 def by_workload(cases: Iterable[Case]) -> Mapping[str, Sequence[Case]]:
@@ -47,7 +55,7 @@ def separate_params(cases: Iterable[Case]) -> tuple[Params, Mapping[Case, Params
 
 def set_against(pair: CasePair) -> str:
     """Return the values by which two cases differ, the candidate's first."""
-    base, own = (" ".join(value for _, value in params) for params in pair.apart)
+    base, own = (" ".join(value for _, value in params) for params in pair.differing_params)
     return f"{own} v {base}"
 
 

@@ -14,9 +14,11 @@ from orchestrator.model import (
     Metric,
     OutputComparison,
     OutputVerdict,
+    Plan,
     ShownVerdict,
     Target,
 )
+from orchestrator.plan.pairs import find_baselines, find_further_baselines, find_pairing
 from orchestrator.reports.case_names import make_pair_namer, short_names
 from orchestrator.reports.columns import ABOUT_SMALL_MARKS, MEASURES, OTHER_MARKS, STAR, WAVE, mark_verdict
 from orchestrator.reports.filter_sort import Arrangement
@@ -146,6 +148,13 @@ class CaseBlock:
     means: Mapping[Target, MeanRatio] = field(default_factory=dict)
     # The largest differences come first, unless the user asked for another order.
     worst_first: bool = True
+    # Whether a report says that it has no means.
+    has_means: bool = True
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it compares cases inside each target."""
+        return self.baseline is None and self.metric == "time"
 
     @property
     def targets(self) -> list[Target]:
@@ -179,6 +188,8 @@ class CaseBlock:
 
     def describe_means(self) -> list[str]:
         """Return which rounds the means are of, if cases have others as well, or why there are no means."""
+        if not self.has_means:
+            return []
         # The steps of a program are no separate case.
         sure = [each for each in self._comparisons() if each.ci_low is not None and each.pair.metric == self.metric]
         if not self.means:
@@ -203,7 +214,7 @@ def block_of_cases(evaluation: Evaluation, arrangement: Arrangement) -> CaseBloc
     steps = _rows(evaluation, as_arms_of_steps(arms), comparisons_of_steps(evaluation))
     return CaseBlock(
         id="across",
-        title=f"against {baseline}",
+        title=describe_baseline(evaluation.plan),
         asked=others,
         rows=[
             *_rows(evaluation, arms, comparisons),
@@ -213,6 +224,36 @@ def block_of_cases(evaluation: Evaluation, arrangement: Arrangement) -> CaseBloc
         means={} if arrangement.only else find_means_of(evaluation, "time"),
         worst_first=arrangement.sort == Arrangement.sort,
     )
+
+
+def describe_baseline(plan: Plan) -> str:
+    """Return what the targets of the main table are compared with."""
+    return "each against the one before" if find_pairing(plan) == "neighbours" else f"against {plan.targets[0]}"
+
+
+def further_blocks(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseBlock]:
+    """Return a table for each further target that others are compared with, as `--pairs all` asks for."""
+    arms, blocks = arrangement.arms(evaluation), []
+    for number, baseline in enumerate(find_further_baselines(evaluation.plan), 1):
+        own = {
+            each.pair.arms[1]: each
+            for each in evaluation.comparisons
+            if each.pair.across and each.pair.arms[0].target == baseline
+        }
+        candidates = [target for target in evaluation.plan.targets if any(arm.target == target for arm in own)]
+        of_block = [arm for arm in arms if arm.target in (baseline, *candidates)]
+        blocks.append(
+            CaseBlock(
+                id=f"across-{number}",
+                title=f"against {baseline}",
+                asked=candidates,
+                rows=_rows(evaluation, of_block, own, baseline),
+                baseline=baseline,
+                worst_first=arrangement.sort == Arrangement.sort,
+                has_means=False,
+            )
+        )
+    return blocks
 
 
 def block_of_pairs(evaluation: Evaluation, arrangement: Arrangement) -> CaseBlock:
@@ -238,7 +279,10 @@ def block_of_pairs(evaluation: Evaluation, arrangement: Arrangement) -> CaseBloc
 def block_of_metric(evaluation: Evaluation, metric: Metric) -> CaseBlock:
     """Return the table of the cases that have a figure of this metric, which is compared in addition to times."""
     baseline, *others = evaluation.plan.targets
-    spec, comparisons = METRICS[metric], {each.pair.arms[1]: each for each in evaluation.metrics.get(metric, ())}
+    spec = METRICS[metric]
+    comparisons = {
+        each.pair.arms[1]: each for each in of_main_table(evaluation.plan, evaluation.metrics.get(metric, ()))
+    }
     compared = {arm.case for arm in comparisons}
     known = {arm.case.label for arm in evaluation.arms if metric in arm.figures}
     arms = [
@@ -249,7 +293,7 @@ def block_of_metric(evaluation: Evaluation, metric: Metric) -> CaseBlock:
     name = spec.about if spec.of_targets else ""
     return CaseBlock(
         id=spec.name,
-        title=f"{spec.about}, against {baseline}",
+        title=f"{spec.about}, {describe_baseline(evaluation.plan)}",
         asked=others,
         rows=[
             replace(row, name=name or row.name, show=spec.show, metric=metric)
@@ -264,14 +308,30 @@ def block_of_metric(evaluation: Evaluation, metric: Metric) -> CaseBlock:
 def block_of_results(evaluation: Evaluation) -> CaseBlock:
     """Return the table of what the first and the fifth calls returned."""
     names = short_names(arm.case for arm in evaluation.arms)
-    baseline, *others = evaluation.plan.targets
     outputs: dict[str, dict[Target, OutputComparison]] = {}
-    for each in evaluation.outputs:
+    for each in outputs_of_main_table(evaluation):
         outputs.setdefault(each.case.label, {})[each.candidate] = each
     rows = [OutputRow(names[label], label, of_case) for label, of_case in outputs.items()]
     return CaseBlock(
-        id="results", title=f"results of the first and fifth calls, against {baseline}", asked=others, rows=rows
+        id="results",
+        title=f"results of the first and fifth calls, {describe_baseline(evaluation.plan)}",
+        asked=evaluation.plan.targets[1:],
+        rows=rows,
     )
+
+
+def of_main_table(plan: Plan, comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Return the comparisons of each target with what the main table compares it with; all, if a plan has claims."""
+    main = find_baselines(plan)
+    return [
+        each for each in comparisons if plan.claims or (pair := each.pair.arms)[0].target == main.get(pair[1].target)
+    ]
+
+
+def outputs_of_main_table(evaluation: Evaluation) -> list[OutputComparison]:
+    """Return the comparisons of results that the main table shows, chosen as `of_main_table` does."""
+    plan, main = evaluation.plan, find_baselines(evaluation.plan)
+    return [each for each in evaluation.outputs if plan.claims or each.baseline == main.get(each.candidate)]
 
 
 def find_means_of(evaluation: Evaluation, metric: Metric) -> dict[Target, MeanRatio]:
@@ -279,12 +339,17 @@ def find_means_of(evaluation: Evaluation, metric: Metric) -> dict[Target, MeanRa
     return {mean.candidate: mean for mean in evaluation.means if mean.metric == metric}
 
 
-def _rows(evaluation: Evaluation, arms: Iterable[ArmResult], comparisons: Mapping[ArmKey, Comparison]) -> list[CaseRow]:
+def _rows(
+    evaluation: Evaluation,
+    arms: Iterable[ArmResult],
+    comparisons: Mapping[ArmKey, Comparison],
+    baseline: Target | None = None,
+) -> list[CaseRow]:
     names = short_names(arm.case for arm in evaluation.arms)
     rows: dict[str, dict[Target, ArmResult]] = {}
     for arm in arms:
         rows.setdefault(arm.case.label, {})[arm.target] = arm
-    baseline = evaluation.plan.targets[0]
+    baseline = baseline or evaluation.plan.targets[0]
     return [
         CaseRow(
             names[label],

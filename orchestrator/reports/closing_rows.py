@@ -1,4 +1,4 @@
-"""The last rows of the table of cases: the mean of all cases, what else is compared, and what calls returned."""
+"""The last rows of the table of cases: the mean of all cases, the other metrics, and the results of calls."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +16,22 @@ from orchestrator.model import (
     Target,
     VerdictName,
 )
-from orchestrator.reports.case_rows import LIKE_VERDICTS, OUTPUT_MARKS, CaseCell, CaseRow, find_means_of
+from orchestrator.reports.case_rows import (
+    LIKE_VERDICTS,
+    OUTPUT_MARKS,
+    CaseCell,
+    CaseRow,
+    find_means_of,
+    of_main_table,
+    outputs_of_main_table,
+)
 from orchestrator.reports.columns import MARKS, SMALL_MARKS, format_estimate, format_interval, mark_verdict
 from orchestrator.reports.magnitudes import show_estimate, show_figures
 
 
 @dataclass(frozen=True)
 class ClosingRow:
-    """A row about all cases: its name, the figure of the baseline if it is one, and what there is for each target."""
+    """A row about all cases: its name, the baseline's figure if there is only one, and a cell for each target."""
 
     name: str
     cells: Mapping[Target, CaseCell]
@@ -36,7 +44,10 @@ class ClosingRow:
 def closing_rows(evaluation: Evaluation, rows: Iterable[CaseRow]) -> list[ClosingRow]:
     """Return the rows that follow those of the cases."""
     times = mean_row(evaluation, "time", [each for row in rows for each in row.comparisons.values()])
-    metrics = [_metric_row(evaluation, metric, own) for metric, own in evaluation.metrics.items()]
+    metrics = [
+        _metric_row(evaluation, metric, of_main_table(evaluation.plan, own))
+        for metric, own in evaluation.metrics.items()
+    ]
     results = [ClosingRow("results", {target: _outputs_cell(own) for target, own in _outputs(evaluation).items()})]
     return [row for row in (times, *metrics, *results) if row.cells]
 
@@ -52,7 +63,7 @@ def mean_row(evaluation: Evaluation, metric: Metric, comparisons: Sequence[Compa
 
 
 def _mean_cell(mean: MeanRatio, margin: float, comparisons: Iterable[Comparison]) -> CaseCell:
-    """Return a mean, with a mark if its interval excludes 1 and a case of it has that verdict in the whole report."""
+    """Return a mean, marked if its interval excludes 1 and one of its cases has the same verdict in the report."""
     verdicts = {each.report_verdict for each in comparisons}
     verdict: VerdictName | None = "slower" if mean.ci_low > 1 else "faster" if mean.ci_high < 1 else None
     figure, more = format_estimate(mean), format_interval(mean)
@@ -78,7 +89,7 @@ def _metric_row(evaluation: Evaluation, metric: Metric, comparisons: Iterable[Co
 
 
 def _metric_cell(spec: MetricSpec, own: Sequence[Comparison], mean: MeanRatio | None) -> CaseCell:
-    """Return what all cases of a target show of a metric: the mark is of most of those that changed, if any did."""
+    """Return the cell of a metric for all cases of a target, with the mark of most of the changed cases, if any."""
     if len(own) == 1:
         return CaseCell(*show_figures(own[0]), own[0].shown_verdict, mark_verdict(own[0]))
     counts = Counter(each.report_verdict for each in own)
@@ -100,13 +111,13 @@ def _metric_cell(spec: MetricSpec, own: Sequence[Comparison], mean: MeanRatio | 
 
 def _outputs(evaluation: Evaluation) -> Mapping[Target, Sequence[OutputComparison]]:
     by_target: dict[Target, list[OutputComparison]] = {}
-    for each in evaluation.outputs:
+    for each in outputs_of_main_table(evaluation):
         by_target.setdefault(each.candidate, []).append(each)
     return by_target
 
 
 def _outputs_cell(outputs: Sequence[OutputComparison]) -> CaseCell:
-    """Return the verdict of the results that differ most; where some cannot be compared, how many are equal."""
+    """Return the worst verdict on results; if some cannot be compared, also return how many can."""
     counts = Counter(each.verdict for each in outputs)
     compared = len(outputs) - counts["not comparable"]
     verdict: OutputVerdict = "not comparable"

@@ -45,6 +45,12 @@ class Grid:
         return 1 + min(names, max(self.narrowest, longest)) + sum(width + 2 for width in others)
 
     @property
+    def full_width(self) -> int:
+        """The width of the table if no name wraps."""
+        names, *others = self.widths
+        return 1 + names + sum(width + 2 for width in others)
+
+    @property
     def widths(self) -> list[int]:
         """The widths of the columns if there were room for everything."""
         widths = [_width(escape_unprintable(header)) for header in self.headers]

@@ -6,7 +6,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.model import Evaluation, Plan, Target
-from orchestrator.reports.case_rows import CaseBlock, CaseCell, CaseRow, block_of_cases, block_of_pairs
+from orchestrator.plan.pairs import find_pairing
+from orchestrator.reports.case_rows import (
+    CaseBlock,
+    CaseCell,
+    CaseRow,
+    block_of_cases,
+    block_of_pairs,
+    further_blocks,
+)
 from orchestrator.reports.closing_rows import ClosingRow, closing_rows
 from orchestrator.reports.columns import LONGEST, MARKS, SMALL_MARKS, STYLES, WAVE
 from orchestrator.reports.cpu_times import describe_cpu_times
@@ -42,28 +50,34 @@ def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None =
     """Lay out the matrix; versions that do not fit continue in further blocks with the same rows."""
     arrangement = arrangement or Arrangement()
     across, inside = block_of_cases(evaluation, arrangement), block_of_pairs(evaluation, arrangement)
+    further = further_blocks(evaluation, arrangement)
     closing = [] if arrangement.only else closing_rows(evaluation, _case_rows(across))
     left_out = [note_what_is_left_out(evaluation, arrangement)] if arrangement.only else []
     notes = (*describe_reasons(evaluation), *describe_other_results(evaluation), *describe_cpu_times(evaluation))
     return Group(
-        safe_text(describe_compared(evaluation.plan), style="bold").append_text(
+        safe_text(f"{describe_compared(evaluation.plan)}, {_name_time(evaluation.plan)}", style="bold").append_text(
             safe_text(f" · run {evaluation.plan.run}", style="not bold dim")
         ),
         *(safe_text(line, style="dim") for line in (*_describe_run(evaluation), *left_out)),
         *draw_block(across, width, closing),
+        *(grid for block in further for grid in draw_block(block, width)),
         *draw_block(inside, width),
         *(safe_text(clip(line, LONGEST), style="dim") for line in notes),
         *render_losses(evaluation),
         *render_differences(evaluation),
         *render_warnings(evaluation),
-        _legend(evaluation, (across, inside), closing, [] if arrangement.only else across.describe_means()),
+        _legend(evaluation, (across, *further, inside), closing, [] if arrangement.only else across.describe_means()),
     )
 
 
 def layout_tables(evaluation: Evaluation, width: int) -> RenderableType:
     """Lay out the tables alone, without anything around them: while a run measures, they are drawn again and again."""
     arrangement = Arrangement()
-    blocks = block_of_cases(evaluation, arrangement), block_of_pairs(evaluation, arrangement)
+    blocks = (
+        block_of_cases(evaluation, arrangement),
+        *further_blocks(evaluation, arrangement),
+        block_of_pairs(evaluation, arrangement),
+    )
     return Group(*(grid for block in blocks for grid in draw_block(block, width)))
 
 
@@ -72,16 +86,28 @@ def describe_compared(plan: Plan) -> str:
     baseline, *others = map(str, plan.targets)
     if not others:
         return baseline
+    pairing = find_pairing(plan)
+    if pairing == "all":
+        return f"{len(plan.targets)} targets, each against all others"
+    against = f"against {baseline}"
+    if pairing == "neighbours":
+        against = f"each against the one before, from {baseline} on"
     if len(others) > MOST_NAMED:
-        return f"{len(others)} targets against {baseline}"
+        return f"{len(others)} targets{', ' if pairing == 'neighbours' else ' '}{against}"
     *first, last = others
-    return f"{', '.join(first)} and {last} against {baseline}" if first else f"{last} against {baseline}"
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"{listed}{', ' if pairing == 'neighbours' else ' '}{against}"
 
 
 def draw_block(block: CaseBlock, width: int, closing: Sequence[ClosingRow] = ()) -> Iterator[RenderableType]:
-    """Yield as many grids as it takes for all versions to fit into the width, each with as many as fit."""
+    """Yield as many grids as it takes for all versions to fit into the width, each with as many as fit.
+
+    A table inside targets leaves out its intervals instead, if it fits then: it repeats what the main table begins.
+    """
     left = block.targets
     short = len(left) >= MANY_VERSIONS
+    if block.is_inside and left and not short:
+        short = _draw(block, left, closing, short=False).full_width > width
     while left:
         count = len(left)
         while count > 1 and _draw(block, left[:count], closing, short=short).least_width > width:
@@ -117,13 +143,16 @@ def _draw_cell(cell: CaseCell, *, short: bool) -> str | Text:
     return Text(text, style=STYLES[cell.verdict])
 
 
+def _name_time(plan: Plan) -> str:
+    return f"{'CPU time' if plan.judge == 'cpu' else 'time'} {'of the program' if plan.program else 'per step'}"
+
+
 def _case_rows(block: CaseBlock) -> list[CaseRow]:
     return [row for row in block.rows if isinstance(row, CaseRow)]
 
 
 def _describe_run(evaluation: Evaluation) -> Iterator[str]:
     """Yield what was measured, and where; and which machine measured which cases, if there were several."""
-    plan = evaluation.plan
     rounds = sorted({arm.rounds for arm in evaluation.arms if arm.rounds})
     several = f"{rounds[0]} to {rounds[-1]} rounds" if len(rounds) > 1 else ""
     count = several or (format_count(rounds[0], "round") if rounds else "")
@@ -136,7 +165,6 @@ def _describe_run(evaluation: Evaluation) -> Iterator[str]:
         count,
         f"{took}, the whole budget" if is_full else took,
         "" if is_full else ended,
-        f"{'CPU time' if plan.judge == 'cpu' else 'time'} {'of the program' if plan.program else 'per step'}",
     )
     yield " · ".join(filter(None, parts))
     yield from describe_hosts(evaluation.manifest, MOST_CASES)

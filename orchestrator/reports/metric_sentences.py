@@ -128,7 +128,7 @@ def _figures(spec: MetricSpec, comparison: Comparison, arms: Mapping[ArmKey, Arm
 
 
 def describe_other_results(evaluation: Evaluation) -> Iterator[str]:
-    """Yield which targets return other results than the baseline, and the command that finds the reason."""
+    """Yield which targets return different results from the baseline, and the command that finds the reason."""
     names = short_names(arm.case for arm in evaluation.arms)
     outputs = [each for each in evaluation.outputs if not each.candidate.control]
     by_target: dict[Target, list[OutputComparison]] = {}
@@ -140,7 +140,7 @@ def describe_other_results(evaluation: Evaluation) -> Iterator[str]:
             most = "most in " if len(differing) > 1 else ""
             how = _describe_difference(worst)
             yield (
-                f"{target} returns other results than {worst.baseline} in {len(differing)} of "
+                f"{target} returns different results from {worst.baseline} in {len(differing)} of "
                 f"{format_count(len(own), 'case')} ({most}{names.get(worst.case.label, worst.case.label)}: {how})."
             )
     if any(each.verdict == "differs" for each in outputs):

@@ -16,10 +16,10 @@ from orchestrator.terminal.text import clip, safe_text
 
 LEGEND = (
     "  ".join(f"{mark} {verdict}" for verdict, mark in OUTPUT_MARKS.items()),
-    "what the first and the fifth call returned, and the largest difference of one value, relative to its size or to",
-    "the typical size; where values were sampled, at least this. Tolerance: 1e-4 for float32, 1e-8 for float64",
+    "results of the first and the fifth call, and the largest difference of one value, relative to its size or to",
+    "the typical size; if values were sampled, it may be larger. Tolerance: 1e-4 for float32, 1e-8 for float64",
 )
-NOTHING = "nothing was compared in addition to times; --metric names what to compare"
+NOTHING = "only times were compared; name other metrics with --metric"
 NARROWEST = 8
 
 

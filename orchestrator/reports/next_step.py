@@ -11,7 +11,7 @@ from orchestrator.machine.host import is_here
 from orchestrator.model import ArmKey, Ended, Entry, Evaluation, Extended, Finished, Lost, Manifest, Plan, Target
 from orchestrator.options import LONGEST_S
 from orchestrator.results.evaluation import FIRST_ROUND
-from orchestrator.results.more_rounds import RESERVE, ResumeOptions, extension, same_sources
+from orchestrator.results.more_rounds import RESERVE, ResumeOptions, check_sources, plan_extension
 from orchestrator.results.past import is_closed, open_cases, read_past
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.looks import FEWEST_ROUNDS
@@ -48,7 +48,7 @@ def next_command(path: Path, evaluation: Evaluation) -> tuple[str, ...]:
     # A run that ended in its pilot has no calibration, so the length of a round is unknown.
     if not past.progress.efforts:
         return "tfcompare", "run", "--resume", str(path), *carried
-    looks = extension(ResumeOptions(run=path), plan, past).looks
+    looks = plan_extension(ResumeOptions(run=path), plan, past).looks
     rounds = next((look for look in looks if look >= past.rounds * WORTHWHILE), looks[-1]) - past.rounds
     # A postponed case needs all of its first rounds.
     rounds = max(rounds, FEWEST_ROUNDS - min(past.progress.rounds[case.label] for case in cases))
@@ -100,7 +100,7 @@ def _continues_here(plan: Plan, manifest: Manifest, path: Path) -> bool:
     if folder.fleet.is_file() or folder.parts:
         return False
     try:
-        same_sources(plan, manifest, folder, None)
+        check_sources(plan, manifest, folder, None)
     except UsageError:
         return False
     return is_here(manifest.host) and not folder.is_held

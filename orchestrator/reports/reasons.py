@@ -29,12 +29,12 @@ def describe_reasons(evaluation: Evaluation) -> Iterator[str]:
         if each.verdict == "inconclusive" and (each.estimate is not None or each.seen_ratio is not None)
     ]
     if undecided:
-        parts = [_describe(name, own) for name, own in _by_class(undecided)]
+        classes = list(_by_class(undecided))
+        parts = [_describe(name, own, count="" if len(classes) == 1 else f"{len(own)} ") for name, own in classes]
         yield f"? {len(undecided)} of {len(evaluation.comparisons)} inconclusive: {'; '.join(parts)}"
     if uncertain := count_uncertain((*evaluation.comparisons, *evaluation.of_metrics)):
         yield (
-            f"{uncertain} of {evaluation.judged_together} certain in the row, not among all: run the case alone, or "
-            "with --rounds 20"
+            f"{uncertain} of {evaluation.judged_together} certain only in the row, not among all: run the case alone"
         )
     untimed: dict[tuple[str, str], list[str]] = {}
     for arm in evaluation.arms:
@@ -63,10 +63,10 @@ def _by_class(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, list[Com
     yield from sorted(classes.items(), key=lambda item: -len(item[1]))
 
 
-def _describe(name: str, comparisons: Sequence[Comparison]) -> str:
+def _describe(name: str, comparisons: Sequence[Comparison], count: str) -> str:
     visible = sorted(each.mde for each in comparisons if each.mde is not None)
     if name != "too noisy" or not visible:
-        return f"{len(comparisons)} {name}"
+        return f"{count}{name}"
     least, most = format_slowdown(visible[0]), format_slowdown(visible[-1])
     span = least if least == most else f"{least} to {most}"
-    return f"{len(comparisons)} {name} (slowdowns below {span} are not seen)"
+    return f"{count}{name} to see slowdowns below {span}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from orchestrator.model import ArmKey, Comparison, Evaluation, Target, VerdictName
+from orchestrator.plan.pairs import find_baselines
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
@@ -13,21 +14,20 @@ from orchestrator.terminal.counts import format_count
 
 
 def sentences(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return one sentence for each version that is compared with the baseline."""
+    """Return one sentence for each version and what it is compared with."""
     names = short_names(arm.case for arm in evaluation.arms)
+    # A claim compares the targets that it names, and no others.
+    planned = find_baselines(evaluation.plan).items() if not evaluation.plan.claims else ()
+    by_targets: dict[tuple[Target, Target], list[Comparison]] = {each: [] for each in planned}
+    for comparison in evaluation.comparisons:
+        old, new = (arm.target for arm in comparison.pair.arms)
+        if comparison.pair.across:
+            by_targets.setdefault((new, old), []).append(comparison)
     return tuple(
-        _sentence(target, evaluation.plan.targets[0], of_target(evaluation, target), names)
-        for target in evaluation.plan.targets[1:]
-        if not target.control
+        _sentence(candidate, baseline, own, names)
+        for (candidate, baseline), own in by_targets.items()
+        if not candidate.control
     )
-
-
-def of_target(evaluation: Evaluation, candidate: Target) -> list[Comparison]:
-    return [
-        comparison
-        for comparison in evaluation.comparisons
-        if comparison.pair.across and comparison.pair.arms[1].target == candidate
-    ]
 
 
 def by_candidate(comparisons: Iterable[Comparison]) -> dict[ArmKey, Comparison]:
@@ -84,7 +84,7 @@ def _describe_few(few: Sequence[Comparison], names: Mapping[str, str]) -> str:
 
 
 def _describe_slight(same: Sequence[Comparison]) -> str:
-    """Return how many of those inside the margin certainly differ, as in ` (2 slightly slower)`, or ''."""
+    """Return how many comparisons inside the margin certainly differ, as in ` (2 slightly slower)`, or ''."""
     counts = Counter(each.shown_verdict for each in same if each.size == "slight" and not each.row_only)
     listing = ", ".join(f"{counts[verdict]} {verdict}" for verdict in MARKS if counts[verdict])
     return f" ({listing})" if listing else ""

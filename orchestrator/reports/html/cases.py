@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, Replicate, TargetPair
-from orchestrator.plan.pairs import in_order, is_trend
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, Plan, Replicate, TargetPair
+from orchestrator.plan.pairs import find_pairing, in_order, is_trend
 from orchestrator.reports.columns import MEASURES, format_ratio, ratio
 from orchestrator.reports.html import charts
 from orchestrator.reports.html.calls import Course
@@ -224,17 +224,18 @@ def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
     plan = evaluation.plan
     timed = [comparison for comparison in results.comparisons if comparison.ratio is not None]
     descriptions = [
-        f"{_name_comparison(comparison)}: {format_ratio(comparison)}, {comparison.shown_verdict}"
+        f"{_name_comparison(comparison, plan)}: {format_ratio(comparison)}, {comparison.shown_verdict}"
         for comparison in timed
     ]
     without_ratio = len(results.comparisons) - len(timed)
     margins = dict.fromkeys(format_margin(_margin(evaluation, comparison)) for comparison in timed)
     if not descriptions:
         return None
+    baseline = name_baseline(plan)
     return Plot(
         kind="forest",
-        title=f"Ratio to {plan.targets[0]}",
-        label=f"Ratios of {_name_time(evaluation)}s to {plan.targets[0]}, with intervals. {'; '.join(descriptions)}.",
+        title=f"Ratio to {baseline}",
+        label=f"Ratios of {_name_time(evaluation)}s to {baseline}, with intervals. {'; '.join(descriptions)}.",
         caption="On a log scale; right of 1 is slower. "
         "The line is the interval that the verdict rests on, "
         f"the shaded band the margin of {' and '.join(margins)}."
@@ -245,11 +246,16 @@ def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
         ),
         drawing=charts.draw_forest(
             [
-                draw_ratio(comparison, _name_comparison(comparison), _margin(evaluation, comparison))
+                draw_ratio(comparison, _name_comparison(comparison, plan), _margin(evaluation, comparison))
                 for comparison in timed
             ]
         ),
     )
+
+
+def name_baseline(plan: Plan) -> str:
+    """Return what ratios are to: the first target, unless targets are compared in other pairs."""
+    return str(plan.targets[0]) if find_pairing(plan) == "first" else "the other target"
 
 
 def _course(results: CaseResults) -> Plot | None:
@@ -305,11 +311,12 @@ def _margin(evaluation: Evaluation, comparison: Comparison) -> float:
     return evaluation.plan.margin if comparison.pair.margin is None else comparison.pair.margin
 
 
-def _name_comparison(comparison: Comparison) -> str:
+def _name_comparison(comparison: Comparison, plan: Plan) -> str:
     """Return a comparison between versions in as few words as possible."""
     pair = comparison.pair
-    target = pair.arms[1].target
-    return str(target) if pair.metric == "time" else f"{target} {MEASURES[pair.metric]}"
+    baseline, target = (arm.target for arm in pair.arms)
+    name = str(target) if baseline == plan.targets[0] else f"{target} against {baseline}"
+    return name if pair.metric == "time" else f"{name} {MEASURES[pair.metric]}"
 
 
 def _ratios_in_order(evaluation: Evaluation, results: CaseResults) -> list[DrawnRatio]:

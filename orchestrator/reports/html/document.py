@@ -8,14 +8,21 @@ from orchestrator.model import Comparison, Evaluation, Plan
 from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import claims, table, trend
 from orchestrator.reports.case_names import short_names
-from orchestrator.reports.case_rows import CaseBlock, block_of_cases, block_of_metric, block_of_pairs, block_of_results
+from orchestrator.reports.case_rows import (
+    CaseBlock,
+    block_of_cases,
+    block_of_metric,
+    block_of_pairs,
+    block_of_results,
+    further_blocks,
+)
 from orchestrator.reports.columns import format_estimate, format_interval
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.assets import asset, policy, template_environment
 from orchestrator.reports.html.calls import Calls
-from orchestrator.reports.html.cases import COLUMNS, draw_ratio, sections
+from orchestrator.reports.html.cases import COLUMNS, draw_ratio, name_baseline, sections
 from orchestrator.reports.html.escape import escape_value, script_data
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
@@ -29,6 +36,7 @@ from orchestrator.reports.html.rows import (
     comparison_row,
     fit_columns,
 )
+from orchestrator.reports.matrix import describe_compared
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.steps import describe_losses
 from orchestrator.reports.summary import by_candidate, sentences
@@ -67,9 +75,10 @@ def render_page(run: Run, calls: Calls) -> str:
             warnings=[*evaluation.broken, *evaluation.warnings],
             rows=rows,
             columns=fit_columns(ARM_COLUMNS, evaluation.plan),
-            tables=_further(evaluation, names),
+            tables=_build_other_tables(evaluation, names),
             workloads=list(dict.fromkeys(row.workload for row in rows)),
             targets=targets,
+            baseline=name_baseline(evaluation.plan),
             # The page can be filtered by these.
             verdicts=[word for word in RANKED if word in words],
             cases=cases,
@@ -84,7 +93,7 @@ def render_page(run: Run, calls: Calls) -> str:
             format_estimate=format_estimate,
             format_interval=format_interval,
             overview=_overview(evaluation, names, blocks),
-            missing=_missing(evaluation, rows),
+            missing=_find_unmeasured_arms(evaluation, rows),
             seed=evaluation.plan.seed,
             host=facts.host(evaluation.manifest),
             setting=facts.setting(evaluation),
@@ -95,8 +104,13 @@ def render_page(run: Run, calls: Calls) -> str:
 
 
 def _blocks(evaluation: Evaluation) -> list[CaseBlock]:
-    """Return the tables across and inside targets, of each metric that changed, and of results if any differ."""
-    blocks = [block_of_cases(evaluation, Arrangement()), block_of_pairs(evaluation, Arrangement())]
+    """Return the tables that compare targets, cases inside targets, each changed metric, and results that differ."""
+    arrangement = Arrangement()
+    blocks = [
+        block_of_cases(evaluation, arrangement),
+        *further_blocks(evaluation, arrangement),
+        block_of_pairs(evaluation, arrangement),
+    ]
     for metric, comparisons in evaluation.metrics.items():
         if any(comparison.verdict in ("slower", "faster") for comparison in comparisons):
             blocks.append(block_of_metric(evaluation, metric))
@@ -105,7 +119,7 @@ def _blocks(evaluation: Evaluation) -> list[CaseBlock]:
     return [block for block in blocks if block.targets]
 
 
-def _further(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
+def _build_other_tables(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
     """Return the tables of comparisons other than those between the versions' times."""
     inside = [comparison for comparison in evaluation.comparisons if comparison.pair.kind == "case"]
     other = [
@@ -127,8 +141,8 @@ def _further(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
     ]
 
 
-def _missing(evaluation: Evaluation, rows: list[TableRow]) -> list[dict[str, Any]]:
-    """Return the arms that did not finish, whatever was measured of them before."""
+def _find_unmeasured_arms(evaluation: Evaluation, rows: list[TableRow]) -> list[dict[str, Any]]:
+    """Return the arms that did not finish, even those that were partly measured."""
     return [
         {"row": row, "outcome": VERDICTS[arm.outcome], "reason": arm.reason}
         for arm, row in zip(evaluation.arms, rows, strict=True)
@@ -168,8 +182,7 @@ def _title(plan: Plan) -> str:
     baseline, *others = map(str, plan.targets)
     if is_trend(plan):
         return f"{others[0]} to {others[-1]}, {len(others)} versions, against {baseline}"
-    listed = " and ".join(part for part in (", ".join(others[:-1]), *others[-1:]) if part)
-    return f"{listed} against {baseline}" if others else baseline
+    return describe_compared(plan)
 
 
 def _summary(evaluation: Evaluation) -> Sequence[str]:

@@ -211,7 +211,7 @@ def describe_pair(pair: Pair, names: Names) -> str:
     """Return what distinguishes two cases and what they share or, for versions, the case."""
     if isinstance(pair, TargetPair):
         return f"{names.own.get(pair.case, pair.case.label)} against {pair.baseline}"
-    old, new = map(params_text, pair.apart)
+    old, new = map(params_text, pair.differing_params)
     shared = params_text(pair.params)
     return f"{new} against {old}" + (f" ({shared})" if shared else "")
 

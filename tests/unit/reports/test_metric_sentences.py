@@ -132,7 +132,7 @@ OUTPUTS = (
 def test_results_that_differ_are_named_and_the_others_counted():
     told = metric_sentences(replace(of((1.0, "same"), (1.0, "same"), (1.0, "same")), outputs=OUTPUTS))
     assert told[1:] == (
-        "2.0.0 returns other results than 1.0.0 in 2 of 3 cases (most in power 1: float32[3,2], not float32[2,3]).",
+        "2.0.0 returns different results from 1.0.0 in 2 of 3 cases (most in power 1: float32[3,2], not float32[2,3]).",
         "`tfcompare profile --explain-output` names the first layer of Keras that returns something else.",
         "results of 3 comparisons: 1 equal within tolerance.",
     )
@@ -168,7 +168,7 @@ def test_a_case_without_a_figure_has_no_row(whole: Evaluation):
 
 
 def test_a_run_in_which_only_times_were_compared_says_so():
-    assert "nothing was compared in addition to times" in str_of(metrics.layout(evaluation(), 100))
+    assert "only times were compared" in str_of(metrics.layout(evaluation(), 100))
 
 
 def str_of(layout: object) -> str:

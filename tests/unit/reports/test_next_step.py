@@ -222,7 +222,7 @@ def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkey
         if done.number == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("orchestrator.terminal.progress.Plain.round_done", until)
+    monkeypatch.setattr("orchestrator.terminal.progress.PlainView.round_done", until)
     flags = ("--versions", "1.14,2.0", "--workload-folder", str(mine), "--output", "run")
     assert called(monkeypatch, "run", *flags) == 130
     # Where the pilot was the first round of every case, nothing is said of another first one.

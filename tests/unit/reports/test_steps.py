@@ -41,7 +41,7 @@ def test_the_matrix_has_a_row_for_the_whole_and_one_for_the_steps(measured: Eval
     assert line(drawn, "loss after the last epoch: 2.0.0 0.5, 2.13.0 0.25")
     # Two rows of one case are no suite.
     assert "geometric mean" not in drawn
-    assert drawn.startswith("2.13.0 against 2.0.0 · run ")
+    assert drawn.startswith("2.13.0 against 2.0.0, time per step · run ")
 
 
 def test_the_details_have_a_table_of_steps(measured: Evaluation):

@@ -82,7 +82,7 @@ def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(c
     ReportChoice().show(measured, folder)
     assert "steps that differ: 4 of 22" in capsys.readouterr().out
     ReportChoice(table="verdicts").show(measured, folder)
-    assert capsys.readouterr().out.startswith("22 targets against 1.13.2 · run ")
+    assert capsys.readouterr().out.startswith("22 targets against 1.13.2, time per step · run ")
     ReportChoice(columns=("time",)).show(measured, folder)
     assert "steps that differ" not in capsys.readouterr().out
     ReportChoice().show(scenes.everything(), folder)
