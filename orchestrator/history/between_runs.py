@@ -12,13 +12,13 @@ from orchestrator.history.series import all_series
 from orchestrator.history.store import Store
 from orchestrator.model import Pair, TargetPair
 from orchestrator.results.run import Run
-from orchestrator.stats.welch import BetweenRuns
+from orchestrator.stats.welch import BetweenRunVariance
 
 # Fewer nights are not enough to estimate how far they differ.
 FEWEST_NIGHTS = 4
 
 
-def find_between(earlier: Run, later: Run) -> dict[Pair, BetweenRuns]:
+def find_between_run_variances(earlier: Run, later: Run) -> dict[Pair, BetweenRunVariance]:
     """Return, by pair, how far earlier nights of these cases differed, if one machine measured them and both runs.
 
     The two runs themselves are left out, since the question is whether they differ.
@@ -31,7 +31,7 @@ def find_between(earlier: Run, later: Run) -> dict[Pair, BetweenRuns]:
     others = pc.invert(pc.is_in(points.column("run"), pa.array([earlier.plan.run, later.plan.run])))
     cases = pc.is_in(points.column("case"), pa.array(sorted({key.case for key in keys.values()})))
     series = all_series(points.filter(pc.and_(cases, pc.and_(mine, others))))
-    found = {pair: compute_between(series[key].segments) for pair, key in keys.items() if key in series}
+    found = {pair: estimate_between_run_variance(series[key].segments) for pair, key in keys.items() if key in series}
     return {pair: between for pair, between in found.items() if between}
 
 
@@ -55,7 +55,7 @@ def _name_series(run: Run) -> dict[Pair, Key]:
     }
 
 
-def compute_between(segments: Sequence[Segment]) -> BetweenRuns | None:
+def estimate_between_run_variance(segments: Sequence[Segment]) -> BetweenRunVariance | None:
     """Return how far nights in the same surroundings differ beyond what their rounds explain; None for few nights."""
     values = [value for segment in segments for value in segment.values]
     freedom = len(values) - sum(bool(segment.values) for segment in segments)
@@ -65,4 +65,4 @@ def compute_between(segments: Sequence[Segment]) -> BetweenRuns | None:
     for segment in segments:
         mean = fmean(value.effect for value in segment.values) if segment.values else 0.0
         apart += sum((value.effect - mean) ** 2 for value in segment.values)
-    return BetweenRuns(max(apart / freedom - fmean(value.error**2 for value in values), 0.0), freedom)
+    return BetweenRunVariance(max(apart / freedom - fmean(value.error**2 for value in values), 0.0), freedom)

@@ -51,6 +51,8 @@ class Surroundings:
     boot: str
     microcode: str
     governor: str
+    # These are the packages of the version, such as keras==3.8.0, with blanks between them.
+    packages: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -162,4 +162,7 @@ def _surroundings(
         boot=" ".join(str(host[name]) for name in ("booted", "boot") if host.get(name)),
         microcode=str(host.get("microcode") or ""),
         governor=str(host.get("governor") or ""),
+        packages=" ".join(f"{name}=={number}" for name, number in sorted(own.packages.items()))
+        if (own := environment(build))
+        else "",
     )

@@ -27,12 +27,12 @@ MOST_ROWS = 1000
 def check_answer_file(format: str, path: Path | None) -> None:
     """Raise UsageError if an output cannot be used, before anything is read."""
     if format == "parquet" and path is None:
-        raise UsageError("--format parquet goes into a file: add --output FILE")
+        raise UsageError("--format parquet needs a file: add --output FILE")
     if path:
         output_file.check_output(path)
 
 
-def text(result: pa.Table, format: str) -> str:
+def format_result(result: pa.Table, format: str) -> str:
     if format == "json":
         names = _names(result)
         rows = [dict(zip(names, map(_json, row), strict=True)) for row in _rows(result)]
@@ -55,12 +55,14 @@ def write_answer(result: pa.Table, format: str, path: Path) -> None:
         try:
             pq.write_table(result.rename_columns(_names(result)), buffer, compression="zstd")
         except pa.ArrowException as error:
-            raise UsageError(f"this cannot be written as Parquet: {error}; cast it, or take --format json") from error
+            raise UsageError(
+                f"the result cannot be written as Parquet: {error}; cast the column, or use --format json"
+            ) from error
         data = bytes(buffer.getvalue().to_pybytes())
     elif format == "table":
         data = (render_plain(lambda width: draw_answer(result)) + "\n").encode()
     else:
-        data = text(result, format).encode()
+        data = format_result(result, format).encode()
     with output_file.writing_output(path):
         files.write_atomically(path, data)
 

@@ -4,7 +4,9 @@ from collections.abc import Collection, Sequence
 from datetime import date
 from itertools import pairwise
 
+from orchestrator.catalog.targets import TENSORFLOWS
 from orchestrator.history.model import Point
+from orchestrator.results.differences import find_moved, name_moved
 
 # A change in one of these begins a new segment; the values are words for users. The image of a version that is followed
 # by a name, such as `nightly`, does not count: it has a new build every night, and these builds are what is watched.
@@ -48,7 +50,14 @@ def list_changes(before: Point, after: Point) -> tuple[str, ...]:
     changes = [change for name in NAMES if (change := _change(name, before, after))]
     if before.build != after.build:
         changes.insert(0, f"{after.target}: {before.build} -> {after.build}")
-    return tuple(changes)
+    moved = find_moved(*(_read_packages(point.surroundings.packages) for point in (before, after)))
+    return (*changes, *([f"packages: {', '.join(name_moved(moved))}"] if moved else []))
+
+
+def _read_packages(text: str) -> dict[str, str]:
+    """Return the packages of a version, without TensorFlow, whose build is named anyway."""
+    pairs = (word.partition("==") for word in text.split())
+    return {name: number for name, _, number in pairs if name not in TENSORFLOWS}
 
 
 def is_weekend(night: date) -> bool:

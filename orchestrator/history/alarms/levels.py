@@ -15,7 +15,7 @@ from orchestrator.history.alarms import state
 from orchestrator.history.alarms.noise_model import nights_of
 from orchestrator.history.alarms.opened import open_alarm
 from orchestrator.history.alarms.proof import find_strays, is_proven
-from orchestrator.history.alarms.steps import MIN_SIZE, changes, news
+from orchestrator.history.alarms.steps import MIN_SIZE, changes, find_new_step
 from orchestrator.history.model import (
     Alarm,
     AlarmOpened,
@@ -52,7 +52,7 @@ def judge_levels(
     `wander` is the variance by which levels wander on the machine.
     """
     segment = series.segments[-1]
-    steps, tonight = changes(segment, wander), news(segment, wander)
+    steps, tonight = changes(segment, wander), find_new_step(segment, wander)
     here = [alarm for alarm in alarms if segment.values[0].night <= alarm.change.last]
     for alarm in filter(state.is_open_alarm, alarms):
         if alarm not in here:

@@ -32,18 +32,18 @@ MOST_AGAIN, FEWEST_AGAIN = 3, 4
 MIN_NIGHTS = 5
 # A step that does not show in this many nights will not show in more of them either.
 LONGEST = 60
-# A further step needs only this many nights since the last one, since more is known by then.
+# A further step needs only this many nights after the last one, because more is known by then.
 MIN_AGAIN = 2
 # A smaller step is not worth a user's time.
 MIN_SIZE = math.log(1.02)
-# A step is reported if chance makes one as large with at most this probability, at one split of one night.
+# A step is reported if the probability of one as large by chance, at one split of one night, is at most this.
 LIMIT = 2.5e-6
 ALPHA = 0.05
-# A step is news for this many nights, so that none is lost if a night ended before it was judged.
+# A step is news for this many nights, so that it is not lost if a nightly run ended before judging it.
 FRESH = 2
 # At most this share of the suspects that are found by tonight's value alone may be due to chance.
 FALSE_SUSPECTS = 0.05
-# A series is also a suspect if a step of at least the size SOUGHT makes its nights likelier by HINT, as a logarithm.
+# A series is also a suspect if a step of at least the size SOUGHT adds HINT to the log likelihood of its nights.
 # Unlike a t, this hint falls at once if a confirmation shows no step, and stays if it shows one.
 SOUGHT = math.log(1.03)
 HINT = 2.5
@@ -64,7 +64,9 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
     """
     wander = find_wander(cells)
     doubts = {
-        key: doubt for key, cell in cells.items() if not key.is_control and (doubt := _doubt(cell, wander[key.alike]))
+        key: doubt
+        for key, cell in cells.items()
+        if not key.is_control and (doubt := _assess_suspicion(cell, wander[key.alike]))
     }
     chances = of_many([doubt.p for doubt in doubts.values()])
     hints = {
@@ -76,12 +78,12 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
 
 
 def limit_suspects(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
-    """Return as many suspects as a nightly run of this many versions of cases can measure again."""
-    chosen = cells_of(suspects)[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
+    """Return as many suspects as a nightly run of this many cells (a case and a version) can measure again."""
+    chosen = list_cells(suspects)[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
     return [key for key in suspects if (key.case, key.target) in chosen]
 
 
-def cells_of(keys: Iterable[Key]) -> tuple[tuple[str, Target], ...]:
+def list_cells(keys: Iterable[Key]) -> tuple[tuple[str, Target], ...]:
     """Return each pair of case and version once, although it may have a series for each metric."""
     return tuple(dict.fromkeys((key.case, key.target) for key in keys))
 
@@ -94,7 +96,7 @@ def find_unsettled(cells: Mapping[Key, Segment], wander: Wander) -> tuple[Key, .
     doubts = {
         key: doubt
         for key, cell in cells.items()
-        if not news(cell, wander[key.alike]) and (doubt := _doubt(cell, wander[key.alike]))
+        if not find_new_step(cell, wander[key.alike]) and (doubt := _assess_suspicion(cell, wander[key.alike]))
     }
     return _worst_first({key: doubt.hint for key, doubt in doubts.items() if doubt.hint >= AGAIN})
 
@@ -104,14 +106,14 @@ def _worst_first(hints: Mapping[Key, float]) -> tuple[Key, ...]:
 
 
 def changes(segment: Segment, wander: float = 0.0) -> tuple[Change, ...]:
-    """Return the steps in a segment, oldest first; `wander` is the variance of levels that wander."""
+    """Return the steps in a segment, oldest first; `wander` is the variance by which levels wander."""
     nights = nights_of(segment, wander)
     if len(nights.effects) <= MIN_NIGHTS:
         return ()
     return _build_changes(nights, _starts(nights, len(nights.effects)))
 
 
-def news(segment: Segment, wander: float = 0.0) -> tuple[Change, ...]:
+def find_new_step(segment: Segment, wander: float = 0.0) -> tuple[Change, ...]:
     """Return the step that the last nights revealed, if any.
 
     Only this step is worth an alarm. Older ones have already been reported, and a step that becomes a little likelier
@@ -141,7 +143,7 @@ class _Suspicion:
     again: bool
 
 
-def _doubt(segment: Segment, wander: float) -> _Suspicion | None:
+def _assess_suspicion(segment: Segment, wander: float) -> _Suspicion | None:
     nights = nights_of(segment, wander)
     count = len(nights.effects)
     if count <= MIN_NIGHTS:

@@ -62,7 +62,12 @@ def write_site_files(store: Store, folder: Path, runs_url: str | None, title: st
     descriptions = [wording.show_alarm(alarm, sources.cases) for alarm in alarms]
     descriptions.sort(key=lambda description: not description.open)
     _write_page(
-        folder / ALARMS, "alarms.html.j2", home="", alarms=descriptions, where=wording.where, run_link=runs.link
+        folder / ALARMS,
+        "alarms.html.j2",
+        home="",
+        alarms=descriptions,
+        where=wording.describe_series,
+        run_link=runs.link,
     )
     first_run = sources.columns["run"].text(0) if len(read.table) else ""
     _put(folder / FEED, feed.atom(feed.entries(events), first_run, sources.cases))

@@ -124,7 +124,7 @@ def _summary(sources: Sources, drawable: DrawableSeries, last: date) -> str:
     latest += f", {figure}{per_step}" if figure else ""
     count = len(drawable.changes)
     steps = format_count(count, "step") if count else "no step"
-    return f"{latest}{gone}; {steps} in {wording.nights(len(values))}"
+    return f"{latest}{gone}; {steps} in {wording.format_night_count(len(values))}"
 
 
 def _drawing(sources: Sources, drawable: DrawableSeries, first: int, last: int, without: Any, label: str) -> Markup:
@@ -167,7 +167,7 @@ def _without(sources: Sources, rows: Any) -> list[str]:
     for (word, because), same in groupby(rows.tolist(), key=lambda row: (_word(sources, row), reason.text(row))):
         nights = sorted({day(int(sources.night[row])) for row in same})
         lines.append(
-            f"{wording.span(nights[0], nights[-1])}, {wording.nights(len(nights))}: {word}"
+            f"{wording.span(nights[0], nights[-1])}, {wording.format_night_count(len(nights))}: {word}"
             + (f": {because}" if because else "")
         )
     return lines
@@ -206,7 +206,7 @@ def _cells(sources: Sources, drawable: DrawableSeries) -> dict[int, str]:
     build = sources.columns["build"]
     without = series.rows[~sources.timed[series.rows]].tolist()
     cells = {int(sources.night[row]): _safe(_word(sources, row)) for row in without}
-    cells.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
+    cells.update(zip(values.night.tolist(), wording.format_ratios(values.effect, values.half_widths()), strict=True))
     known = series.rows[sources.timed[series.rows] & np.isfinite(sources.figures[series.rows])]
     figures = wording.format_figures(drawable.key.metric, sources.figures[known])
     for night, figure in zip(sources.night[known].tolist(), figures, strict=True):

@@ -82,7 +82,7 @@ def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str
     ElementTree.SubElement(element, "category", term="recovered" if entry.recovered else "new")
     ElementTree.SubElement(element, "category", term=alarm.change.direction)
     lines = [
-        f"{alarm.key.target} {wording.where(alarm.key)}.",
+        f"{alarm.key.target} {wording.describe_series(alarm.key)}.",
         *([f"Recovered: {entry.note}" if entry.note else "Recovered."] if entry.recovered else []),
         f"Different that night: {'; '.join(alarm.surroundings) or 'nothing that is recorded'}.",
         *describe_cause(alarm),

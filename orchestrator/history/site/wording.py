@@ -42,7 +42,7 @@ class AlarmDescription:
 
     @property
     def commits(self) -> str:
-        """The page of the commits, or '' if it is not one: the file of an event may name any address."""
+        """The page of the commits, or '' for any other address, which the file of an event may name."""
         return self.alarm.commits if COMMITS_PAGE.fullmatch(self.alarm.commits) else ""
 
     @property
@@ -64,7 +64,7 @@ def headline(alarm: Alarm) -> str:
     return f"{key.case}: {describe_alarm(alarm)} in {key.target} since {alarm.change.first}"
 
 
-def where(key: Key) -> str:
+def describe_series(key: Key) -> str:
     by = "" if key.judge == "wall" else ", by CPU time"
     return f"against {key.reference} on {key.host}, {key.engine}, {key.device}{by}"
 
@@ -79,20 +79,23 @@ def anchor(key: Key) -> str:
     return f"s-{key.id}"
 
 
-def fine(value: float) -> str:
+def format_precise_ratio(value: float) -> str:
     """Format a ratio of a single night, where one percent or less matters."""
     if value < 0.1:
         return f"{value:.3g}"
     return f"{value:.0f}" if value >= 100 else f"{value:.2f}" if value >= 10 else f"{value:.3f}"
 
 
-def cells(effects: Any, widths: Any) -> list[str]:
+def format_ratios(effects: Any, widths: Any) -> list[str]:
     """Format ratios with their intervals; there may be half a million."""
     columns = [np.exp(logs) for logs in (effects, effects - widths, effects + widths)]
     rows = zip(*(column.tolist() for column in columns), strict=True)
     if len(effects) and columns[1].min() >= 0.1 and columns[2].max() < 9.9995:
         return [f"{middle:.3f} ({low:.3f}–{high:.3f})" for middle, low, high in rows]
-    return [f"{fine(middle)} ({fine(low)}–{fine(high)})" for middle, low, high in rows]
+    return [
+        f"{format_precise_ratio(middle)} ({format_precise_ratio(low)}–{format_precise_ratio(high)})"
+        for middle, low, high in rows
+    ]
 
 
 def format_figures(metric: Followed, values: Any) -> list[str]:
@@ -106,7 +109,7 @@ def format_figures(metric: Followed, values: Any) -> list[str]:
     return [f"{value:.3g} {unit}" for value in (values / factor).tolist()]
 
 
-def nights(count: int) -> str:
+def format_night_count(count: int) -> str:
     return "1 night" if count == 1 else f"{count} nights"
 
 

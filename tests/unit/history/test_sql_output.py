@@ -30,7 +30,7 @@ def odd(read: Read, events: list[Event]) -> pa.Table:
 
 
 def test_an_answer_is_json(odd: pa.Table):
-    (row,) = json.loads(sql_output.text(odd, "json"))
+    (row,) = json.loads(sql_output.format_result(odd, "json"))
     assert (row["a"], row["a_2"]) == (1, 2)
     assert (row["day"], row["moment"]) == ("2026-01-02", "2026-01-02T03:04:05")
     assert (row["many"], row["both"], row["none"], row["nothing"]) == ([1.5, None], {"x": "2026-01-02"}, None, None)
@@ -38,7 +38,7 @@ def test_an_answer_is_json(odd: pa.Table):
 
 
 def test_an_answer_is_csv(odd: pa.Table):
-    names, values = csv.reader(io.StringIO(sql_output.text(odd, "csv")))
+    names, values = csv.reader(io.StringIO(sql_output.format_result(odd, "csv")))
     assert names[:3] == ["a", "a", "day"]
     assert values[2:4] == ["2026-01-02", "2026-01-02T03:04:05"]
     assert values[4] == "[1.5, null]"

@@ -85,7 +85,9 @@ def test_a_file_with_what_is_no_version_is_put_aside(store: Store, name: str):
     path = store.append([replace(point, **{name: "+control"})])
     read = store.read()
     assert read.points() == []
-    assert read.warnings[0].startswith(f"{path} is left out, since it cannot be read: '' is no name of a target")
+    assert read.warnings[0].startswith(
+        f"{path} is left out, since it cannot be read: '' is not a valid name of a target"
+    )
 
 
 def test_a_file_with_a_damaged_text_is_put_aside(store: Store):
@@ -136,7 +138,7 @@ def test_points_of_a_metric_that_nobody_knows_are_left_out(store: Store):
     store.append(of_metric(history(1, 1, seed=2), "energy"))
     found = store.read()
     assert {point.metric for point in found.points()} == {"memory"}
-    assert "it follows 'energy', which this tfcompare does not know" in found.warnings[0]
+    assert "it follows 'energy', which this version of tfcompare does not know" in found.warnings[0]
 
 
 def test_points_of_a_time_that_nobody_knows_are_left_out(store: Store):

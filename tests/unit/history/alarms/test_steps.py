@@ -38,7 +38,7 @@ def test_a_step_that_seemed_too_small_at_first_is_news_when_its_size_is_known(se
     effects = [level + stray for level, stray in zip(levels, noisy(150, seed, 0.006), strict=True)]
     known = [segment(effects[: night + 1], sure=[night], noise=0.006) for night in range(118, 150)]
     first = next((night for night, so_far in enumerate(known) if changes(so_far)), None)
-    news = [night for night, so_far in enumerate(known) if steps.news(so_far)]
+    news = [night for night, so_far in enumerate(known) if steps.find_new_step(so_far)]
     assert news[:1] == ([] if first is None else [first])
 
 
@@ -197,7 +197,7 @@ def count_news(series: list[list[float]], variance: float) -> int:
     """Return how many of these series have news on one of their nights, if each and the one before are confirmed."""
     return sum(
         any(
-            steps.news(segment(effects[: night + 1], seed, sure=[night - 1, night], noise=0.005), variance)
+            steps.find_new_step(segment(effects[: night + 1], seed, sure=[night - 1, night], noise=0.005), variance)
             for night in range(15, 60, 3)
         )
         for seed, effects in enumerate(series)

@@ -56,6 +56,23 @@ def test_a_case_has_a_section_for_each_metric_and_the_overview_has_times(tmp_pat
     assert index.count('<h2 id="grid-') == 1
 
 
+@pytest.mark.parametrize(
+    ("verdict", "mark"), [("slower", "▲"), ("faster", "▼"), ("same", "="), ("inconclusive", "?"), ("", "")]
+)
+def test_the_overview_shows_the_verdict_of_the_last_night_by_mark_word_and_colour(
+    tmp_path: Path, verdict: str, mark: str
+):
+    """All nights before the last one have another verdict."""
+    points = history(10, CASES[:1], ("2.0.0",), control=False)
+    others = [replace(each, verdict="slower" if verdict == "same" else "same") for each in points[:-1]]
+    site.build_site(kept(tmp_path / "history", [*others, replace(points[-1], verdict=verdict)]), tmp_path / "site")
+    index = (tmp_path / "site" / "index.html").read_text()
+    mark_and_word = (
+        r'class="verdict (\w+)"><span class="mark" aria-hidden="true">(.)</span> <span class="spoken">(\w+)<'
+    )
+    assert re.findall(mark_and_word, index) == ([(verdict, mark, verdict)] if mark else [])
+
+
 def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Path):
     points = changed(history(60, CASES, steps={(CASES[0], "2.13.0"): {40: 1.25}}), 20, driver="550.2")
     dead = [
