@@ -21,7 +21,7 @@ from orchestrator.plan.pairs import ALPHA, LOOKS, TABLE_LOOKS
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
 from orchestrator.stats.paired import MOST_FARTHER, count_trimmed, freedom_of
-from orchestrator.stats.shared_variance import CAUTION, LEAST_APART, LOUDER, MOST_FREEDOM, OF_SHARED
+from orchestrator.stats.shared_variance import CAUTION, LEAST_APART, LEAST_SCATTER_P, MOST_FREEDOM, SHARED_ERROR_SHARE
 
 Floats = NDArray[np.float64]
 # Differences of two arms in every round, of this many tables and rows.
@@ -64,8 +64,8 @@ class _Look:
         cut = count_trimmed(count)
         ordered = np.sort(rounds, axis=-1)
         theta = ordered[..., cut : count - cut].mean(-1)
-        pulled_in = np.clip(rounds, ordered[..., cut : cut + 1], ordered[..., count - cut - 1 : count - cut])
-        squares = ((pulled_in - pulled_in.mean(-1, keepdims=True)) ** 2).sum(-1)
+        winsorized = np.clip(rounds, ordered[..., cut : cut + 1], ordered[..., count - cut - 1 : count - cut])
+        squares = ((winsorized - winsorized.mean(-1, keepdims=True)) ** 2).sum(-1)
         kept = count - 2 * cut
         return cls(theta, ordered.mean(-1) - theta, squares / (kept * (kept - 1)) * count, freedom_of(count))
 
@@ -88,14 +88,14 @@ def judge_tables(differences: Floats, *, shared: bool = True, error: float = DIF
         variance, freedom, borrows = look.variance, np.full(shape, float(look.freedom)), np.full(shape, False)
         if shared:
             common, borrowed = _fit(variances, freedoms, _find_common(differences[..., :count], rounds))
-            borrows = special.fdtrc(look.freedom, borrowed, look.variance / common) >= LOUDER
+            borrows = special.fdtrc(look.freedom, borrowed, look.variance / common) >= LEAST_SCATTER_P
             borrowed = np.where(borrows, borrowed, 0.0)
             freedom = look.freedom + borrowed
             variance = (borrowed * common + look.freedom * look.variance) / freedom
         outward = np.where(look.theta >= 0, look.lean, -look.lean)
         errors, distance = np.sqrt(variance / count), np.abs(look.theta)
         of_same, of_others = schedule.level(count, ALPHA), schedule.level(count, error)
-        of_different = np.where(borrows, schedule.level(count, OF_SHARED * error), of_others)
+        of_different = np.where(borrows, schedule.level(count, SHARED_ERROR_SHARE * error), of_others)
         reach, width = (
             _lengthen(-special.stdtrit(freedom, level / 2) * errors, farther)
             for level, farther in ((of_same, outward), (of_different, -outward))
@@ -137,14 +137,14 @@ def _invert_trigamma(values: Floats) -> Floats:
 
 def _find_common(differences: Floats, rounds: NDArray[np.int_]) -> Floats:
     """Return how much the rows of each table stray together: the mean square of their correlations beyond chance."""
-    pulled_in, measured = np.zeros(differences.shape), np.arange(differences.shape[-1]) < rounds[..., None]
+    winsorized, measured = np.zeros(differences.shape), np.arange(differences.shape[-1]) < rounds[..., None]
     for count in np.unique(rounds):
         cut, ordered = count_trimmed(int(count)), np.sort(differences[..., :count], axis=-1)
         low, high = ordered[..., cut : cut + 1], ordered[..., count - cut - 1 : count - cut]
         own = (rounds == count)[..., None]
-        pulled_in[..., :count] = np.where(own, np.clip(differences[..., :count], low, high), pulled_in[..., :count])
+        winsorized[..., :count] = np.where(own, np.clip(differences[..., :count], low, high), winsorized[..., :count])
     counts = rounds[..., None]
-    strays = np.where(measured, pulled_in - pulled_in.sum(-1, keepdims=True) / counts, 0.0)
+    strays = np.where(measured, winsorized - winsorized.sum(-1, keepdims=True) / counts, 0.0)
     strays = strays / np.sqrt((strays**2).sum(-1, keepdims=True) / counts)
     both = np.minimum(counts, rounds[:, None, :]).astype(float)
     squares, by_chance = (strays @ strays.swapaxes(1, 2) / both) ** 2, 1 / (both - 1)

@@ -1,7 +1,7 @@
-"""What a large run takes of the host, and whether it grows: 1,000 cases in 3 versions, 20 rounds of calls of 1 ms.
+"""The host's time and memory for a large run, and their growth: 1,000 cases, 3 versions, 20 rounds of 1 ms calls.
 
 Workers and everything that they write are real, and TensorFlow is a stub: nothing in a version takes time or memory, so
-what is seen is tfcompare's own. The host is a fresh process, and writes a line after each round.
+the figures are those of tfcompare itself. The host is a fresh process, and writes a line after each round.
 """
 
 import json
@@ -27,7 +27,7 @@ VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 MOST_MB, MOST_GROWTH = 300, 1.25
 # No case is shown to be the same, so few leave the rotation.
 MARGIN = 1e-9
-# Of every arm, without a pilot: a worker extends a burst until it is long enough to time.
+# Every arm has this effort, and no pilot is needed: a worker extends a burst until it is long enough to time.
 EFFORT = Effort(warmup=0, bursts=4, calls=2)
 HOST = "import sys; from bench.load import run; run(*sys.argv[1:])"
 SEED = 1
@@ -45,7 +45,7 @@ TINY = Program(20, 6)
 
 @dataclass(frozen=True)
 class Round:
-    """A round: how many replicates were visited and for how long, how long its look took, and what there is then."""
+    """A round: its replicates and their time, the time of its look, and the memory and files in use after it."""
 
     number: int
     replicates: int
@@ -107,12 +107,12 @@ def run(folder: str, cases: str, rounds: str) -> None:
         for folder in [stub.write(path.with_suffix(".stub"))]
         for version in VERSIONS
     }
-    asked = [Case("idle", (("number", str(number)),)) for number in range(int(cases))]
+    selected_cases = [Case("idle", (("number", str(number)),)) for number in range(int(cases))]
     recorder = Recorder(path)
-    arms = [ArmKey(case.label, Target(version)) for case in asked for version in VERSIONS]
+    arms = [ArmKey(case.label, Target(version)) for case in selected_cases for version in VERSIONS]
     looks = tuple(look for look in LOOKS if look < last)
     arena.run(
-        environments, asked, folder=path, seed=SEED, looks=(*looks, last), margin=MARGIN, view=recorder,
+        environments, selected_cases, folder=path, seed=SEED, looks=(*looks, last), margin=MARGIN, view=recorder,
         efforts=dict.fromkeys(arms, EFFORT),
     )  # fmt: skip
     recorder.write()

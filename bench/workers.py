@@ -1,17 +1,17 @@
-"""`python -m bench.workers`: by how much workers of one version differ, beyond what their forks explain.
+"""`python -m bench.workers` measures how much workers of one version differ, beyond what their forks explain.
 
-All replicates of a round that belong to one version are forks of one worker: its address layout and its hashes are
-those of all. Here the arms of a run are workers of one version that live as long as the run, each with its own layout
-and its own seed of hashes. In every round each of them opens a fork, one after another in random order, every second
-round in the opposite one, and their bursts take turns: all that the product does with versions. What hits a whole round
-hits all workers, so rounds are blocks. If workers differ by more than their forks explain, the variance of their means
-is larger than it should be.
+All replicates of a round that belong to one version are forks of one worker, so they all have its address layout and
+its hashes. Here the arms of a run are workers of one version that live as long as the run, each with its own layout and
+its own hash seed. In every round each worker opens a fork, one after another in random order, which is reversed every
+second round, and their bursts take turns, as those of versions do in the product. A disturbance of a whole round
+affects all workers, so rounds are blocks. If workers differ by more than their forks explain, the variance of their
+means is larger than it should be.
 
-A short first run shows by how much forks of a worker differ at most. From that follows the number of forks with which
-the expected upper limit, without an effect, is small enough. Where forks turn out to differ by more, or where a run
-would be long, other generations of workers follow, each compared among themselves. What decides about another one is
-the spread of forks, never what workers differ by. All runs are stored, so one version or body can be measured alone,
-and an interrupted bench continues.
+A short first run shows by how much forks of a worker differ at most. This determines how many forks are needed for the
+expected upper limit, without an effect, to be small enough. If forks turn out to differ by more, or if a run would be
+long, more generations of workers are measured, and each is compared only within itself. Whether another generation is
+measured depends on the spread of forks, never on the difference between workers. All runs are stored, so one version or
+body can be measured alone, and an interrupted bench continues.
 """
 
 import argparse
@@ -47,11 +47,11 @@ BODIES: Mapping[str, Case] = {
 }
 # The largest upper limit that is expected where workers do not differ.
 WANTED = 0.007
-# One-sided.
+# The upper limit is one-sided at this level.
 LEVEL = 0.05
-# Of a worker: more come from another generation.
+# A worker has at most this many forks; more of them come from another generation of workers.
 MOST_FORKS = 40
-# So that a worker's hashes and the data of workloads are drawn from different seeds.
+# The hashes of workers and the data of workloads are drawn from different seeds.
 SEED, FIRST_HASH = 40, 1000
 LAYOUT = Path("/proc/sys/kernel/randomize_va_space")
 
@@ -60,7 +60,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Program:
-    """The number of workers of a generation, the rounds of the first run, and the time of all that follow."""
+    """The number of workers per generation, the rounds of the first run, and the time for all later runs."""
 
     versions: tuple[str, ...]
     bodies: tuple[str, ...]
@@ -83,7 +83,7 @@ class Cell:
 
     @classmethod
     def of(cls, version: str, body: str, generations: Sequence["Generation"]) -> "Cell":
-        """Take as many rounds of each generation as every worker of all of them finished."""
+        """Take from each generation the number of rounds that every worker of every generation finished."""
         forks = min(each.times.shape[1] for each in generations)
         return cls(version, body, np.array([each.times[:, :forks] for each in generations]))
 
@@ -101,14 +101,14 @@ class Cell:
 
     @property
     def spread(self) -> float:
-        """The standard deviation of the forks inside a worker, once what a round has in common is taken out."""
+        """The standard deviation of the forks inside a worker, without the common effect of each round."""
         of_rounds, of_workers = self.times.mean(axis=1, keepdims=True), self.times.mean(axis=2, keepdims=True)
         rest = self.times - of_rounds - of_workers + self.times.mean(axis=(1, 2), keepdims=True)
         return math.sqrt(float((rest**2).sum()) / self.freedom[1])
 
     @property
     def largest_spread(self) -> float:
-        """The spread below which it is in nine of ten cases."""
+        """The upper limit of the true spread, with a confidence of 90 %."""
         freedom = self.freedom[1]
         return self.spread * math.sqrt(freedom / float(stats.chi2.ppf(0.1, freedom)))
 
@@ -123,18 +123,18 @@ class Cell:
 
     @property
     def p_by_ranks(self) -> float:
-        """The p of Friedman's test, of which no single fork is the cause, however slow it was."""
+        """The p of Friedman's test, which a single fork cannot make small, however slow it was."""
         statistic = sum(float(stats.friedmanchisquare(*generation).statistic) for generation in self.times)
         return float(stats.chi2.sf(statistic, self.freedom[0]))
 
     @property
-    def beyond(self) -> float:
+    def tau(self) -> float:
         """The spread of workers beyond that of their forks, tau."""
         return _tau(self.f, self.forks) * self.spread
 
     @property
     def limit(self) -> float:
-        """The upper limit of tau: exact for its ratio to the spread of forks, which is taken as it was seen."""
+        """The upper limit of tau; it is exact only if the true spread of forks is the observed one."""
         return _tau(self.f / float(stats.f.ppf(LEVEL, *self.freedom)), self.forks) * self.spread
 
     @property
@@ -153,7 +153,7 @@ class Generation:
 
     @classmethod
     def provide(cls, store: Store, name: str, *how: object) -> "Generation":
-        """Return what is stored under this name, measured unless it was."""
+        """Return the generation that is stored under this name; if there is none, measure and store it."""
         kept = store.read(name)
         if kept is None:
             path = store.run(name, measure, *how)
@@ -195,7 +195,7 @@ def expected_limit(spread: float, workers: int, forks: int, generations: int = 1
     return spread * float(np.mean([_tau(f / lowest, forks) for f in usual]))
 
 
-def forks_for(spread: float, workers: int, wanted: float = WANTED) -> int:
+def find_fork_count(spread: float, workers: int, wanted: float = WANTED) -> int:
     """Return the smallest number of forks in a worker with which the expected limit is no larger than wanted."""
     forks = 2
     while expected_limit(spread, workers, forks) > wanted:
@@ -225,7 +225,7 @@ def measure(
 
 
 def equal_efforts(path: Path) -> dict[str, Effort]:
-    """Return one effort for all workers, so that none differs for what its pilot happened to show."""
+    """Return one effort for all workers, so that chance in their pilots does not make workers differ."""
     entries = [entry for entry in RunFolder.open(path).entries() if isinstance(entry, Calibrated)]
     calls = sorted(entry.calls for entry in entries)
     effort = Effort(
@@ -240,7 +240,7 @@ def measure_cell(store: Store, version: str, body: str, program: Program) -> Non
     first = Generation.provide(store, f"{version}-{body}-first", *how, 0, program.first_rounds, {})
     before = Cell.of(version, body, [first])
     fitting = int(program.limit_s / (first.seconds / (program.first_rounds + 1)))
-    rounds = max(2, min(forks_for(before.largest_spread, program.workers), MOST_FORKS, fitting))
+    rounds = max(2, min(find_fork_count(before.largest_spread, program.workers), MOST_FORKS, fitting))
     print(f"workers: {version}, {body}: {before.spread:.1%} from fork to fork, {rounds} forks", file=sys.stderr)
     generations: list[Generation] = []
     for number in itertools.count(1):
@@ -287,12 +287,12 @@ def describe(cells: Sequence[Cell], program: Program) -> str:
     short = [f"{cell.version} with {cell.body} ({cell.expected:.2%})" for cell in cells if cell.expected > WANTED]
     if short:
         lines.append(f"Not reached is an expected limit of {WANTED:.1%} by {', '.join(short)}.")
-    there = {(cell.version, cell.body) for cell in cells}
+    measured_keys = {(cell.version, cell.body) for cell in cells}
     missing = [
         f"{version} with {body}"
         for version in program.versions
         for body in program.bodies
-        if (version, body) not in there
+        if (version, body) not in measured_keys
     ]
     if missing:
         lines.append(f"Not measured: {', '.join(missing)}.")
@@ -309,7 +309,7 @@ def _row(cell: Cell) -> str:
         f"{cell.p:.2f}",
         f"{cell.p_by_ranks:.2f}",
         f"{cell.spread:.2%}",
-        f"{cell.beyond:.2%}",
+        f"{cell.tau:.2%}",
         f"{cell.limit:.2%}",
         f"{cell.expected:.2%}",
     )
@@ -329,11 +329,11 @@ def section(program: Program = FULL) -> Section:
 
 
 def main() -> None:
-    """Measure some versions and bodies, and print all that were measured until now."""
+    """Measure some versions and bodies, and print all results so far."""
     parser = argparse.ArgumentParser(prog="bench.workers", description=__doc__)
     parser.add_argument("--versions", default=",".join(VERSIONS))
     parser.add_argument("--bodies", default=",".join(BODIES))
-    parser.add_argument("--minutes", type=float, default=FULL.limit_s / 60, help="for each version with a body")
+    parser.add_argument("--minutes", type=float, default=FULL.limit_s / 60, help="minutes per version and body")
     given = parser.parse_args()
     versions, bodies = tuple(given.versions.split(",")), tuple(given.bodies.split(","))
     program = Program(versions, bodies, FULL.workers, FULL.first_rounds, given.minutes * 60)

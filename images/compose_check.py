@@ -1,6 +1,7 @@
 """Print in one line whether a version works in its container: for docker-compose.yml.
 
-It runs on the GPU if there is one; with `TFCOMPARE_DEVICE=gpu` there has to be one. Python 3.6, and any TensorFlow.
+It runs on the GPU if there is one; with `TFCOMPARE_DEVICE=gpu` there has to be one. It supports Python 3.6 and any
+TensorFlow.
 """
 
 import os
@@ -18,7 +19,7 @@ def main():
     try:
         gpus = tf.config.list_physical_devices("GPU")
     except AttributeError:
-        # Before 2.1 it stood elsewhere.
+        # Before TensorFlow 2.1, this function was in tf.config.experimental.
         gpus = tf.config.experimental.list_physical_devices("GPU")
     if os.environ.get("TFCOMPARE_DEVICE") == "gpu" and not gpus:
         print(f"TensorFlow {tf.__version__} sees no GPU")

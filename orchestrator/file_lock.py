@@ -1,4 +1,4 @@
-"""Locks of the kernel on open files, which it releases with the last process that has the file, however that ends."""
+"""Kernel locks on open files; the kernel releases one when the last process with that file ends, however it ends."""
 
 import fcntl
 

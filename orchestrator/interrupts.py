@@ -12,7 +12,7 @@ from typing import Final
 
 # These mean Ctrl-C, a polite end from outside, and a terminal or a connection that is gone.
 NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# Signals within this time are one: people press Ctrl-C several times, and a closing terminal sends two signals.
+# Signals within this time count as one: people press Ctrl-C several times, and a closing terminal sends two signals.
 AGAIN_S = 5.0
 # The main thread has this long to notice a signal by itself.
 NOTICE_S = 0.1
@@ -42,7 +42,7 @@ class _Interrupts:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep signals from ending this block; if the very first one arrives in it, it is obeyed at its end."""
+        """Keep signals from ending this block; if the very first one arrives here, it is raised when the block ends."""
         self._held += 1
         pending = False
         try:
@@ -77,7 +77,8 @@ def end_with_stdin(silent_s: float | None = None) -> None:
     With `silent_s`, it also ends if nothing arrives for this long, because a network may fail silently.
 
     It ends as if it were interrupted, and is killed with its group if it hangs. The kernel closes the other end of the
-    pipe however that process ends, also before this one has begun. Programs that this process starts have no input.
+    pipe however that process ends, even if it ends before this one has begun. Programs that this process starts
+    have no input.
     """
     stdin = os.dup(0)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -101,18 +102,18 @@ def _watch() -> None:
     The kernel may give a signal to any thread, and only the main thread acts on it. If that one is waiting for an
     install in another thread, it would notice the signal minutes later.
     """
-    seen, written = os.pipe()
-    os.set_blocking(written, False)
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
     # Python writes the number of each signal there, whichever thread gets it.
-    signal.set_wakeup_fd(written, warn_on_full_buffer=False)
-    threading.Thread(target=_pass_on, args=(seen,), daemon=True).start()
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    threading.Thread(target=_pass_on, args=(read_end,), daemon=True).start()
 
 
-def _pass_on(seen: int) -> None:
+def _pass_on(read_end: int) -> None:
     """Send signals to the main thread that it has not noticed."""
     main = threading.main_thread().ident
     assert main is not None
-    while number := os.read(seen, 1):
+    while number := os.read(read_end, 1):
         came = time.monotonic()
         time.sleep(NOTICE_S)
         if _interrupts.handled_at < came - NOTICE_S and signal.getsignal(number[0]) == _interrupts.handle:

@@ -1,4 +1,4 @@
-"""Runs in notebooks and programs: they are compared from Python, and show themselves as a table."""
+"""Measures and loads runs from Python, for programs and for notebooks, which show a run as a table."""
 
 import io
 import warnings
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 # A notebook shows lines of about this length.
 WIDTH = 110
-# The command line takes no fewer rounds.
+# The command line also requires at least this many rounds.
 FEWEST = 2
 PAGE = '<pre style="line-height: 1.3; white-space: pre; overflow-x: auto">{code}</pre>'
 
 
 class Run(runs.Run):
-    """A run, read and judged; it is a line in text, and the table of its report in a notebook."""
+    """A run that was read and judged. It prints as one line, and a notebook shows the table of its report."""
 
     def __repr__(self) -> str:
         cases = format_count(len({arm.case for arm in self.arms}), "case")
@@ -78,7 +78,7 @@ def compare_targets(
     for name in metrics or ():
         parse.one_of("metrics", "metric", name, NAMES)
     if rounds is not None and rounds < FEWEST:
-        raise UsageError(f"rounds {rounds}: at least {FEWEST}")
+        raise UsageError(f"rounds must be at least {FEWEST}, not {rounds}")
     view = choose_view(Console(stderr=True), quiet=quiet, verbose=False)
     named = targets or find_own_and_newest(view)
     parse.check_targets(named)

@@ -1,7 +1,7 @@
-"""Ten steps, without Docker six, that a person with an NVIDIA GPU runs once: `make gpu-check`. Each says what it saw.
+"""Check tfcompare on a real NVIDIA GPU in ten steps, or six without Docker: `make gpu-check`. Each prints its result.
 
-They try on a real GPU what stubs stand for in tests. A step that has passed is not repeated, so an interrupted check
-continues where it was. At the end everything is in one file, which can be attached to a report.
+The steps test the parts that tests replace with stubs. A step that has passed is not repeated, so an interrupted check
+continues where it stopped. At the end everything is in one file, which can be attached to a report.
 """
 
 import argparse
@@ -61,17 +61,17 @@ class Check:
     versions: tuple[str, ...] = NEW
 
     @property
-    def compared(self) -> tuple[str, str]:
+    def version_flags(self) -> tuple[str, str]:
         return "--versions", ",".join(self.versions)
 
     @property
-    def how(self) -> str:
+    def setup(self) -> str:
         """The setup; if it changes, steps that have passed have to be repeated."""
         way = self.request if self.engine == "docker" else self.engine
         return f"GPU {self.gpu} by {way}, {', '.join(self.versions)}"
 
     @property
-    def on_gpu(self) -> tuple[str, ...]:
+    def gpu_flags(self) -> tuple[str, ...]:
         return ("--gpus", self.gpu, *(("--gpu-request", self.request) if self.engine == "docker" else ()))
 
     @property
@@ -91,8 +91,9 @@ class Check:
 
     def _expect(self, name: str, command: str, code: int, expected: Sequence[int]) -> None:
         if code not in expected:
-            told = (self.folder / "logs" / f"{name}.err").read_text().strip().splitlines() or ["it printed nothing"]
-            raise StepFailed(f"tfcompare {command} ended with exit code {code}: {told[-1]}")
+            printed = (self.folder / "logs" / f"{name}.err").read_text().strip()
+            error_lines = printed.splitlines() or ["it printed nothing"]
+            raise StepFailed(f"tfcompare {command} ended with exit code {code}: {error_lines[-1]}")
 
     @contextmanager
     def running(self, name: str, *flags: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
@@ -101,9 +102,9 @@ class Check:
         shutil.rmtree(out, ignore_errors=True)
         logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        command = (self.program, "run", "--engine", self.engine, *self.on_gpu, *self.installation, *flags)
-        with open(logs / f"{name}.out", "w") as printed, open(logs / f"{name}.err", "w") as told:
-            process = subprocess.Popen([*command, "--output", str(out)], stdout=printed, stderr=told)
+        command = (self.program, "run", "--engine", self.engine, *self.gpu_flags, *self.installation, *flags)
+        with open(logs / f"{name}.out", "w") as printed, open(logs / f"{name}.err", "w") as errors:
+            process = subprocess.Popen([*command, "--output", str(out)], stdout=printed, stderr=errors)
             try:
                 yield out, process
             finally:
@@ -125,13 +126,13 @@ class Check:
 def _await_round(out: Path, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end and process.poll() is None:
-        if (out / "plan.json").exists() and any(_measured(out)):
+        if (out / "plan.json").exists() and any(_find_measured(out)):
             return
         time.sleep(LOOK_S)
     raise StepFailed("the run ended before its first round")
 
 
-def _measured(out: Path) -> Iterator[Ended]:
+def _find_measured(out: Path) -> Iterator[Ended]:
     entries = RunFolder.open(out).entries()
     return (entry for entry in entries if isinstance(entry, Ended) and entry.round >= 1 and entry.outcome == "measured")
 
@@ -156,8 +157,8 @@ def _require_measured(run: Run) -> str:
     return _require_gpus(run)
 
 
-def look(check: Check) -> str:
-    """Keep what this machine says of itself."""
+def inspect_machine(check: Check) -> str:
+    """Record the GPUs, the driver and the Docker setup of this machine."""
     found = find_gpus()
     if not found:
         raise StepFailed("neither NVML nor nvidia-smi shows a GPU: nothing else can be tried")
@@ -187,8 +188,8 @@ def train(check: Check) -> str:
 
 
 def _verify(check: Check, name: str, versions: Sequence[str], **env: str) -> list[str]:
-    how = (*check.on_gpu, *check.installation, "--format", "json")
-    printed = check.call(name, "images", "verify", *versions, *how, expected=(0, 5), env=env)
+    flags = (*check.gpu_flags, *check.installation, "--format", "json")
+    printed = check.call(name, "images", "verify", *versions, *flags, expected=(0, 5), env=env)
     steps = [
         (image["version"], step)
         for image in json.loads(printed)
@@ -198,13 +199,13 @@ def _verify(check: Check, name: str, versions: Sequence[str], **env: str) -> lis
     if wrong := [f"{version}, {step['subject']}: {step['found']}" for version, step in steps if not step["ok"]]:
         raise StepFailed("; ".join(wrong))
     if not steps:
-        raise StepFailed("no image took a step")
+        raise StepFailed("no image ran the step on the GPU")
     return [f"{version}, {step['subject']}: {step['found']}" for version, step in steps]
 
 
 def compare_twins(check: Check) -> str:
     """Measure the baseline twice: nothing may come out as slower or faster than itself."""
-    run = check.measure("twins", *check.compared, "--control", *USUAL)
+    run = check.measure("twins", *check.version_flags, "--control", *USUAL)
     where = _require_measured(run)
     verdicts = [
         comparison.verdict for comparison in run.comparisons if any(arm.target.control for arm in comparison.pair.arms)
@@ -214,19 +215,19 @@ def compare_twins(check: Check) -> str:
     return f"the control arm against its twin: {', '.join(verdicts)}; {where}"
 
 
-def meet_stranger(check: Check) -> str:
+def share_gpu(check: Check) -> str:
     """Measure on the same GPU as another run: the report has to say so."""
-    with check.running("load", *check.compared, *STEP, "--rounds", "1000") as (out, process):
+    with check.running("load", *check.version_flags, *STEP, "--rounds", "1000") as (out, process):
         _await_round(out, process)
-        run = check.measure("stranger", *check.compared, *STEP)
-    told = [warning for warning in run.warnings if "another process" in warning]
-    if not told:
+        run = check.measure("stranger", *check.version_flags, *STEP)
+    warnings = [warning for warning in run.warnings if "another process" in warning]
+    if not warnings:
         raise StepFailed("a process that kept the GPU busy was not noticed")
-    return told[0]
+    return warnings[0]
 
 
 def reload_daemons(check: Check) -> str:
-    """Run `systemctl daemon-reload` in mid-run, which has taken GPUs from containers: no CPU may measure then."""
+    """Run `systemctl daemon-reload` during a run; if containers lose their GPUs, nothing may be measured on a CPU."""
     command = ["systemctl", "daemon-reload"] if os.geteuid() == 0 else ["sudo", "-n", "systemctl", "daemon-reload"]
     if shutil.which(command[0]) is None or subprocess.run(command, capture_output=True).returncode:
         raise StepSkipped(f"`{' '.join(command)}` does not work here: run the check as root")
@@ -234,22 +235,22 @@ def reload_daemons(check: Check) -> str:
     def reload(out: Path, host: int) -> None:
         subprocess.run(command, check=True)
 
-    run = check.measure("reload", *check.compared, *STEP, "--gpu-exclusive", meanwhile=reload)
+    run = check.measure("reload", *check.version_flags, *STEP, "--gpu-exclusive", meanwhile=reload)
     lost = sum(entry.how == "gpu lost" for entry in RunFolder.open(run.path).entries() if isinstance(entry, Ended))
     return f"{_require_gpus(run)}; {lost} replicates lost their GPU"
 
 
-def make_code(check: Check) -> str:
-    """Let the driver make the code of an older version, and find it again."""
-    # The cache of this user is left alone, because its code took hours to make.
+def compile_code(check: Check) -> str:
+    """Let the driver compile the code of an older version, then load it from the cache."""
+    # The user's own cache is left alone, because its code took hours to compile.
     own = check.folder / "code"
     shutil.rmtree(own, ignore_errors=True)
     cold, warm = (_verify(check, name, (OLD,), TFCOMPARE_CACHE=str(own))[0] for name in ("cold", "warm"))
-    return f"without kept code: {cold}; with it: {warm}"
+    return f"without cached code: {cold}; with it: {warm}"
 
 
 def kill_worker(check: Check) -> str:
-    """Kill a worker in mid-run, with its container: another one takes its place."""
+    """Kill a worker, with its container, during a run: another worker has to replace it."""
 
     def kill(out: Path, host: int) -> None:
         if check.engine != "docker":
@@ -261,7 +262,7 @@ def kill_worker(check: Check) -> str:
             raise StepFailed("no container of the run could be found")
         running[0].kill()
 
-    run = check.measure("killed", *check.compared, *STEP, meanwhile=kill)
+    run = check.measure("killed", *check.version_flags, *STEP, meanwhile=kill)
     return _require_gpus(run)
 
 
@@ -275,7 +276,7 @@ def _find_worker(host: int) -> int:
 
 def take_turns(check: Check) -> str:
     """Give the GPU to one process at a time."""
-    run = check.measure("exclusive", *check.compared, *STEP, "--gpu-exclusive")
+    run = check.measure("exclusive", *check.version_flags, *STEP, "--gpu-exclusive")
     return _require_measured(run)
 
 
@@ -286,42 +287,42 @@ def draw(check: Check) -> str:
 
 
 STEPS: Mapping[str, Callable[[Check], str]] = {
-    "look": look,
+    "look": inspect_machine,
     "build": build,
     "train": train,
     "twins": compare_twins,
-    "stranger": meet_stranger,
+    "stranger": share_gpu,
     "reload": reload_daemons,
-    "code": make_code,
+    "code": compile_code,
     "kill": kill_worker,
     "turns": take_turns,
     "draw": draw,
 }
 # These steps are about images and containers.
-OF_DOCKER = ("build", "train", "reload", "code")
+DOCKER_STEPS = ("build", "train", "reload", "code")
 
 
 def steps_on(engine: str) -> dict[str, Callable[[Check], str]]:
-    return {name: step for name, step in STEPS.items() if engine == "docker" or name not in OF_DOCKER}
+    return {name: step for name, step in STEPS.items() if engine == "docker" or name not in DOCKER_STEPS}
 
 
 @dataclass
 class Record:
-    """What each step saw, in a file that the next call reads."""
+    """The results of the steps, in a file that the next call reads."""
 
     path: Path
-    how: str
+    setup: str
     seen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path, how: str) -> "Record":
+    def read(cls, path: Path, setup: str) -> "Record":
         """Read the results of steps that were taken in the same way; all other results are dropped."""
         kept = json.loads(path.read_text()) if path.exists() else {}
-        return cls(path, how, kept["steps"] if kept.get("how") == how else {})
+        return cls(path, setup, kept["steps"] if kept.get("how") == setup else {})
 
     def write(self, name: str, outcome: str, seen: str, seconds: float) -> None:
         self.seen[name] = {"outcome": outcome, "seen": seen, "seconds": round(seconds)}
-        kept = {"how": self.how, "steps": self.seen}
+        kept = {"how": self.setup, "steps": self.seen}
         files.write_atomically(self.path, (json.dumps(kept, indent=2) + "\n").encode())
 
     def has_passed(self, name: str) -> bool:
@@ -329,7 +330,7 @@ class Record:
 
 
 def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check], str]], again: Sequence[str]) -> bool:
-    """Take the steps that have not passed yet; return whether none of all steps has failed."""
+    """Run the steps that have not passed yet; return whether no step has failed, in this call or before."""
     for number, (name, step) in enumerate(steps.items(), 1):
         title = f"{number} of {len(steps)}, {name}"
         if record.has_passed(name) and name not in again:
@@ -362,23 +363,23 @@ def bundle(folder: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("runs/gpu-check"), help="folder for all that it leaves")
+    parser.add_argument("--output", type=Path, default=Path("runs/gpu-check"), help="folder for all results")
     parser.add_argument("--gpu", default="0", help="index of the GPU")
     parser.add_argument(
         "--engine", default="docker", choices=("docker", "venv"), help="venv takes the six steps that need no Docker"
     )
     parser.add_argument("--gpu-request", default="runtime", choices=("runtime", "device", "cdi"))
-    parser.add_argument("--versions", default=",".join(NEW), help="versions that are compared, separated by a comma")
+    parser.add_argument("--versions", default=",".join(NEW), help="versions to compare, separated by commas")
     parser.add_argument("--base", default=os.environ.get("TFCOMPARE_BASE", ""), help="base of images, as for `run`")
-    parser.add_argument("--again", action="append", default=[], choices=list(STEPS), help="take this step again")
+    parser.add_argument("--again", action="append", default=[], choices=list(STEPS), help="repeat this step")
     given = parser.parse_args()
     program = Path(sys.executable).with_name("tfcompare")
     versions = tuple(given.versions.split(","))
     check = Check(given.output, str(program), given.engine, given.gpu_request, given.gpu, given.base, versions)
     check.folder.mkdir(parents=True, exist_ok=True)
-    record = Record.read(check.folder / "steps.json", check.how)
+    record = Record.read(check.folder / "steps.json", check.setup)
     passed = run_steps(check, record, steps_on(check.engine), given.again)
-    print(f"\nAll of it is in {bundle(check.folder)}: attach that to a report.")
+    print(f"\nAll results are in {bundle(check.folder)}: attach this file to a report.")
     sys.exit(0 if passed else 1)
 
 

@@ -3,8 +3,8 @@
 For each version, the environment is built, TensorFlow is imported, a model is trained, and the cases of the smoke suite
 are measured. The results are in images/verified.json, from which docs/versions.md is written.
 
-After an interruption, it continues where it was: what ran with today's lock is not run again, unless --again asks for
-it.
+After an interruption, run the command again: versions that already ran with today's lock are skipped, unless --again
+is given.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def write(record: dict[str, dict]) -> None:
     files.write_atomically(RECORD, (json.dumps(ordered, indent=2) + "\n").encode())
 
 
-def verify(version: Version, flavour: Flavour, parent: Path, watching: View, keep: bool) -> dict:
+def verify(version: Version, flavour: Flavour, parent: Path, view: View, keep: bool) -> dict:
     """Run one flavour of one version, from its lock to the smoke suite's verdicts."""
     alone = replace(version, flavours=(flavour,))
     result = {
@@ -60,11 +60,11 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
         "ok": False,
     }
     options = RunOptions(versions=(version.number,), suite="smoke", rounds=ROUNDS, seed=1)
-    asked = check_request(options, fewest=1)
-    plan = asked.freeze("venv")
+    request = check_request(options, fewest=1)
+    plan = request.freeze("venv")
     folder = RunFolder.create(parent / f"{version.number}-{flavour.python.number}")
     begun = time.monotonic()
-    log = BuildLog(folder.logs / "build.log", watching, version.number)
+    log = BuildLog(folder.logs / "build.log", view, version.number)
     with closing(VenvEngine(EngineOptions())) as engine:
         try:
             environment = engine.prepare(alone, log)
@@ -74,8 +74,8 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
             result["built_s"] = round(time.monotonic() - begun)
         target = Target(version.name)
         folder.write_plan(plan)
-        folder.write_manifest(make_manifest(asked, {target: environment}))
-        session = Session(plan, {target: environment}, folder, view=watching)
+        folder.write_manifest(make_manifest(request, {target: environment}))
+        session = Session(plan, {target: environment}, folder, view=view)
         done = measure_rounds(session, first_rounds(plan), Progress())
     outcomes = [arm.outcome for arm in done.evaluation.arms]
     facts = folder.read_manifest().workers.get(target, {})
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument(
         "version", nargs="*", default=["all"], help="as for --versions; the whole table if none is named"
     )
-    parser.add_argument("--again", action="store_true", help="run also what ran with today's lock")
+    parser.add_argument("--again", action="store_true", help="also run versions that already ran with today's lock")
     parser.add_argument("--keep", action="store_true", help="keep environments that are not the first of their version")
     options = parser.parse_args()
     try:
@@ -109,7 +109,7 @@ def main() -> None:
         )
         failed = False
         with (
-            choose_view(Console(stderr=True), quiet=False, verbose=False) as watching,
+            choose_view(Console(stderr=True), quiet=False, verbose=False) as view,
             tempfile.TemporaryDirectory() as scratch,
         ):
             for version in versions:
@@ -119,11 +119,11 @@ def main() -> None:
                     current = earlier and earlier["lock"] == catalog.lock_hash(flavour)
                     if current and earlier["ok"] and not options.again:
                         continue
-                    watching.say(f"{key}: running")
-                    result = verify(version, flavour, Path(scratch), watching, keep=options.keep or index == 0)
+                    view.say(f"{key}: running")
+                    result = verify(version, flavour, Path(scratch), view, keep=options.keep or index == 0)
                     write({**read(), key: result})
                     failed = failed or not result["ok"]
-                    watching.say(f"{key}: {'ok' if result['ok'] else result.get('said', 'nothing was measured')}")
+                    view.say(f"{key}: {'ok' if result['ok'] else result.get('said', 'nothing was measured')}")
     except TfCompareError as error:
         sys.exit(f"verify-versions: {error}")
     sys.exit(1 if failed else 0)

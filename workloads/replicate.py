@@ -18,7 +18,7 @@ MESSAGE_LIMIT, NAME_LIMIT = 500, 100
 # 0.9 to 1.4 ms, and the next one 0.5 to 0.8 ms, until some five milliseconds had passed. A kernel that takes idle pages
 # back made the first call of 0.65 s take 0.97 s. Calls longer than `LONG_NS` show neither.
 LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
-# A burst has at most this many calls, which are then so short that it takes hardly any time.
+# A burst has at most this many calls. Only very short calls reach this number, so the burst is still short.
 MOST_IN_BURST = 50
 # The folder of a core has a folder of this name for its node. If a machine has several nodes, another core may be far
 # from the memory of the replicate.
@@ -49,7 +49,7 @@ def find_layer(name):
 
 
 def as_declared(module, params):
-    """Return the parameters with the values of PARAMS, because the host has numbers as texts."""
+    """Return the parameters with the values of PARAMS, because the host sends numbers as text."""
     declared = getattr(module, "PARAMS", {})
     return {
         name: next((value for value in declared.get(name, ()) if str(value) == text), text)
@@ -58,7 +58,7 @@ def as_declared(module, params):
 
 
 def place_data(module, name):
-    """Set the DATA of a workload to their paths in this environment, which are in the copy of the folder."""
+    """Set the workload's DATA to the paths of its files in this environment, which has a copy of their folder."""
     data = getattr(module, "DATA", None)
     here = os.path.join(os.path.dirname(os.path.abspath(module.__file__)), contract.DATA, name)
     if isinstance(data, dict) and os.path.isdir(here):
@@ -116,7 +116,7 @@ class Calls:
 
 
 class Usage:
-    """What the machine did to this process between `start` and `stop`, added up over the bursts."""
+    """Page faults, context switches and lost CPU time between `start` and `stop`, added up over the bursts."""
 
     KEYS = ("minor_faults", "major_faults", "involuntary_switches", "steal_ns", "psi_us")
 
@@ -147,7 +147,7 @@ def _steal_ns():
 
 
 def _psi_us():
-    # The file is absent before Linux 4.20, and if the kernel was booted without it.
+    # The file is absent before Linux 4.20, and if the kernel was booted without pressure information.
     try:
         with open("/proc/pressure/cpu") as pressure:
             return int(pressure.readline().rsplit("total=", 1)[1])
@@ -195,7 +195,7 @@ class Replicate:
     """Answers the orders of its worker, one message each."""
 
     def __init__(self, tf, order, folders, threads, gpus=0):
-        """Prepare a replicate that must find as many GPUs as `gpus`."""
+        """Prepare a replicate that must find at least `gpus` GPUs."""
         self.tf = tf
         self.order = order
         self.folders = folders
@@ -212,7 +212,7 @@ class Replicate:
         self.output = self.fifth_output = None
         self.stage = "import"
 
-    def live(self, receive, send):
+    def serve(self, receive, send):
         """Serve until the replicate is closed, refuses or fails."""
         answer = self.begin()
         send(answer)
@@ -246,9 +246,9 @@ class Replicate:
             # The disk that its log is on may be full, and the workload may have closed its stream.
             with contextlib.suppress(OSError, ValueError):
                 traceback.print_exc()
-            told = str(error)[:MESSAGE_LIMIT]
+            message = str(error)[:MESSAGE_LIMIT]
             place = find_place(error, self.folders)
-            reason = f"{type(error).__name__}: {told} (raised in {self.stage}{place})"
+            reason = f"{type(error).__name__}: {message} (raised in {self.stage}{place})"
             # An assertion means that a claim is false, and any other exception that it could not be tested.
             how = "asserted" if isinstance(error, AssertionError) else "raised"
             return self._answer("died", how=how, reason=reason, log="")
@@ -283,7 +283,7 @@ class Replicate:
         self.memory.called(0)
         self._check_gpus()
         if not callable(self.step):
-            raise TypeError(f"build() returned {type(self.step).__name__}; it must return the call to time")
+            raise TypeError(f"build() returned {type(self.step).__name__}; it must return the function to measure")
         self.steps = count_of(self.step, "steps")
         self.items = count_of(self.step, "items") if hasattr(self.step, "items") else None
         self.no_result = str(getattr(self.step, "no_result", ""))
@@ -312,10 +312,10 @@ class Replicate:
     def _call(self, burst, phase):
         # The time includes copying the result to the host, because an accelerator is not done before that.
         wall_ns, result = self.calls.time(lambda: values.to_host(self.step()), burst, phase)
-        self._called(result)
+        self._record_call(result)
         return wall_ns, result
 
-    def _called(self, result):
+    def _record_call(self, result):
         """Record a call that has ended. A step may return the same array each time, so its result is read now."""
         count = self._count()
         self.memory.called(count)
@@ -328,7 +328,7 @@ class Replicate:
         self.tracing.read(self._count())
 
     def _count(self):
-        """Return the number of calls so far, also of those that were not timed; the build is number 0."""
+        """Return the number of calls so far, including those that were not timed; the build is number 0."""
         return self.calls.ordinal + self.untimed
 
     def _burst(self, calls, least_s):
@@ -351,7 +351,7 @@ class Replicate:
         while self.usual_ns < LONG_NS:
             result = values.to_host(self.step())
             self.untimed += 1
-            self._called(result)
+            self._record_call(result)
             if time.perf_counter() - begun > LEAD_IN_S:
                 break
         self.untimed_s += time.perf_counter() - begun

@@ -185,7 +185,7 @@ class Worker:
         return {"kind": "ready", "facts": facts, "import_ns": self.import_ns, "pid": os.getpid()}
 
     def _fork(self, main):
-        def live(receive, send):
+        def serve(receive, send):
             # A replicate is measured under the limit that its user set.
             resource.setrlimit(resource.RLIMIT_NOFILE, self.limits)
             main(receive, send)
@@ -194,7 +194,7 @@ class Worker:
             self.deaths = processes.Wakeup(signal.SIGCHLD)
         others = [fd for child in self.children.values() for fd in child.descriptors]
         try:
-            return Child(live, others + [self.answers], self.deaths)
+            return Child(serve, others + [self.answers], self.deaths)
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
             raise ChildDied("fork", f"no process could be started for it: {error.strerror}{where}")
@@ -223,7 +223,7 @@ class Worker:
                 begins = ProgramReplicate if command.get("program", {}).get("words") else begins
                 replicate = begins(self.tf, command, self.hello["folders"], self.hello["threads"], self.hello["gpus"])
                 self.replicates[number] = replicate
-                self.children[number] = self._fork(replicate.live) if self.hello["fork"] else self._settle(replicate)
+                self.children[number] = self._fork(replicate.serve) if self.hello["fork"] else self._settle(replicate)
                 self.orders[number] = command
             answer = self.children[number].ask(None if begins else command, command["timeout_s"], longest)
             if not _is_answer(answer, command["kind"], number):

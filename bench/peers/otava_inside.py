@@ -1,4 +1,4 @@
-"""Runs in apache-otava's Python: reads series and writes what is found on each of their nights, both as JSON."""
+"""Runs in apache-otava's Python: reads series and writes the change points found on each night, both as JSON."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ import sys
 from otava.analysis import compute_change_points
 
 
-def found(values, since, setting):
+def find_change_points(values, since, setting):
     nights = []
     for night in range(since, len(values)):
         points, _ = compute_change_points(values[: night + 1], window_len=50, **setting)
@@ -14,6 +14,9 @@ def found(values, since, setting):
     return nights
 
 
-asked = json.load(sys.stdin)
-said = [[found(one["values"], one["since"], setting) for setting in asked["settings"]] for one in asked["series"]]
-json.dump(said, sys.stdout)
+request = json.load(sys.stdin)
+change_points = [
+    [find_change_points(series["values"], series["since"], setting) for setting in request["settings"]]
+    for series in request["series"]
+]
+json.dump(change_points, sys.stdout)

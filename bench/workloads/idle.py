@@ -1,4 +1,4 @@
-"""A step that sleeps for a millisecond: all that a run of it takes beyond that is tfcompare's own."""
+"""A step that sleeps for a millisecond, so any further time in a run is the overhead of tfcompare."""
 import time
 
 PARAMS = {"number": ("0",)}

@@ -74,12 +74,10 @@ def check(
     verbosity: VerbosityFlags,
     targets: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Targets to try it in. Default: the newest version.", metavar="[TARGET]...", show_default=False
-        ),
+        typer.Argument(help="Targets to try it in. Default: the newest version.", metavar="TARGET", show_default=False),
     ] = None,
 ) -> None:
-    r"""Try a workload: build each of its cases and call it twice, in one target or more.
+    r"""Try a workload: build each of its cases and call it twice, in one or more targets.
 
     [bold]Examples[/bold]
 

@@ -25,12 +25,12 @@ PAGE = "changes.html"
 @with_options
 def compare(
     earlier: Annotated[
-        Path, typer.Argument(help="A run folder, or last.", metavar="EARLIER", parser=find_run, show_default=False)
+        Path, typer.Argument(help="Run folder, or `last`.", metavar="EARLIER", parser=find_run, show_default=False)
     ],
     later: Annotated[
         Path,
         typer.Argument(
-            help="A run folder of the same cases, or last.", metavar="LATER", parser=find_run, show_default=False
+            help="Run folder with the same cases, or `last`.", metavar="LATER", parser=find_run, show_default=False
         ),
     ],
     report: ReportFormatFlags,
@@ -51,7 +51,7 @@ def compare(
     """
     from orchestrator import catalog
     from orchestrator.cli.show import put
-    from orchestrator.history.between_runs import find_between
+    from orchestrator.history.between_runs import find_between_run_variances
     from orchestrator.reports import changes
     from orchestrator.results.compare_runs import compare_runs
     from orchestrator.results.gated import gate_changes, name_compared
@@ -65,7 +65,7 @@ def compare(
     place = str(later / PAGE) if own else output or "-"
     if place != "-":
         output_file.check_output(Path(place))
-    found = compare_runs(earlier, later, find_between)
+    found = compare_runs(earlier, later, find_between_run_variances)
     if any(gate.metric == OUTPUT for gate in alarm.gates):
         raise UsageError(f"--fail-on {alarm.fail_on}: `compare` compares no results; leave {OUTPUT} out")
     for run in (found.earlier, found.later):

@@ -58,7 +58,7 @@ BREAKS = "=:"
 def completion(
     shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="SHELL", show_default=False)],
 ) -> None:
-    """Print a script for completion of commands, flags, versions, cases, runs and claims in a shell.
+    """Print a shell script that completes commands, flags, versions, cases, runs and claims.
 
     [bold]Examples[/bold]
 

@@ -58,10 +58,12 @@ class SettingInForce:
 @app.command("config")
 @with_options
 def config(context: typer.Context, output: FormatFlags) -> None:
-    """Print the settings that are in force in this folder, and where each comes from.
+    r"""Print the settings that are in force in this folder, and where each comes from.
 
-    Settings are in tfcompare.toml, or in pyproject.toml below [tool.tfcompare], of this folder or of one above it;
-    docs/settings.md. Those that need trust count only after `tfcompare trust`.
+    tfcompare reads tfcompare.toml, or \[tool.tfcompare] in pyproject.toml, in
+    this folder or in the nearest one above that has either; see
+    docs/settings.md. Settings that need trust count only after
+    `tfcompare trust`.
 
     [bold]Examples[/bold]
 

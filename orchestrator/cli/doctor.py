@@ -31,8 +31,8 @@ def examine_machine(
     probe: Annotated[
         bool, typer.Option("--probe/--no-probe", help="Measure how noisy this machine is.", show_default=False)
     ] = True,
-    duration: Annotated[str, typer.Option(help="How long to measure that.", metavar="DURATION")] = "30s",
-    cpuset: Annotated[str | None, typer.Option(help="CPUs to measure it on, e.g. 0,2-3.", metavar="CPUS")] = None,
+    duration: Annotated[str, typer.Option(help="How long to measure noise.", metavar="DURATION")] = "30s",
+    cpuset: Annotated[str | None, typer.Option(help="CPUs to measure noise on, e.g. 0,2-3.", metavar="CPUS")] = None,
 ) -> None:
     """Report what this machine can run, how noisy it is right now, and what to do about each finding.
 

@@ -13,7 +13,7 @@ from orchestrator.errors import UsageError
 from orchestrator.terminal.text import safe_text
 
 app = typer.Typer(
-    help="Name, show and forget machines that measure together, over ssh.",
+    help="Register, show and remove machines that measure together over ssh.",
     no_args_is_help=True,
 )
 
@@ -23,8 +23,8 @@ def up(
     hosts: Annotated[
         list[str],
         typer.Argument(
-            help="Machines that measure, as ssh knows them; localhost is this one.",
-            metavar="HOST...",
+            help="Machines to measure on, by the names that ssh knows; localhost is this machine.",
+            metavar="HOST",
             show_default=False,
         ),
     ],
@@ -36,20 +36,22 @@ def up(
             metavar="HOST:NAME=VALUE",
         ),
     ] = None,
-    ssh: Annotated[str, typer.Option("--ssh", help="The command that reaches a machine.", metavar="COMMAND")] = "ssh",
+    ssh: Annotated[
+        str, typer.Option("--ssh", help="Command that connects to a machine, e.g. 'ssh -p 2222'.", metavar="COMMAND")
+    ] = "ssh",
     prefix: Annotated[
         Path | None,
         typer.Option(
             "--prefix",
-            help="Folder of the virtual environment with tfcompare on the machines; by default the same as here.",
+            help="Folder of the virtual environment with tfcompare on the machines. Default: the same path as here.",
             show_default=False,
             metavar="FOLDER",
         ),
     ] = None,
 ) -> None:
-    """Ask each machine over ssh what it is, and remember those that answer: runs with --on auto use them.
+    """Contact each machine over ssh, and register those that answer; runs with --on auto use them.
 
-    The same tfcompare has to be installed on all of them. Nothing runs there, and nothing listens, until a run begins.
+    The same version of tfcompare must be installed on all of them. Nothing runs or listens there until a run starts.
 
     [bold]Examples[/bold]
 
@@ -72,7 +74,7 @@ def up(
 
 @app.command()
 def status() -> None:
-    """Show the machines of a fleet: what each is, and whether it can measure.
+    """Show the hardware, engines and load of each machine in the fleet.
 
     [bold]Examples[/bold]
 
@@ -96,7 +98,7 @@ def status() -> None:
 
 @app.command()
 def down() -> None:
-    """Forget the machines that `tfcompare fleet up` named; nothing of it runs on them.
+    """Remove the machines that `tfcompare fleet up` registered; nothing has to be stopped on them.
 
     [bold]Examples[/bold]
 

@@ -207,7 +207,7 @@ def list_things(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Only items that contain all of these words; the whole name of one shows all that is known of it.",
+            help="List only items that contain all of these words. The full name of an item shows all its details.",
             metavar="WORDS",
             show_default=False,
         ),

@@ -138,14 +138,16 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(help="Is my TensorFlow code faster or slower in another TensorFlow, by how much, and can I believe it?")
+@app.callback(
+    help="Is my code faster or slower in another TensorFlow version, by how much, and can I trust the result?",
+)
 def tfcompare(
     version: Annotated[
         bool,
         typer.Option(
             "--version",
             "-V",
-            help="Print the versions of tfcompare, of its contract and of Python.",
+            help="Print the versions of tfcompare, its contract and Python.",
             is_eager=True,
             callback=_print_version,
         ),

@@ -49,7 +49,7 @@ def profile_cases(
         bool,
         typer.Option(
             "--explain-output",
-            help="Instead of profiling, name the first Keras layer that returns something else in a call.",
+            help="Instead of profiling, name the first Keras layer whose results differ between versions.",
             rich_help_panel=SeedFlags.panel,
         ),
     ] = False,
@@ -88,7 +88,7 @@ def profile_cases(
         asked = ProfileOptions(run=options, calls=0 if explain_output else calls, top=top)
         profiled = profile(asked, watching)
     show_profile(profiled, report.format)
-    what = "what each layer returned" if explain_output else "profiles and flame graphs"
+    what = "outputs of each layer" if explain_output else "profiles and flame graphs"
     verbosity.say(f"{what}: {profiled.path}")
     if profiled.error:
         raise profiled.error

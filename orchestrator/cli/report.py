@@ -40,12 +40,13 @@ FLAT_TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
 HEADING = "### tfcompare"
 
 RunFolder = Annotated[
-    Path, typer.Argument(help="A run folder, or last.", metavar="RUN", parser=find_run, show_default=False)
+    Path,
+    typer.Argument(help="Run folder, or `last` for the newest.", metavar="RUN", parser=find_run, show_default=False),
 ]
 AnyRun = Annotated[
     Path | None,
     typer.Argument(
-        help="A run folder; last, or none, is the newest below runs/. A folder of runs is listed.",
+        help="Run folder, or a folder of runs to list. Default: `last`, the newest run below runs/.",
         metavar="RUN",
         parser=find_run,
         show_default=False,
@@ -147,15 +148,22 @@ def _refuse_gates(alarm: FailOnFlags, why: str) -> None:
 @app.command()
 def export(
     run: RunFolder,
-    format: Annotated[str, choice("--format", "format", EXPORTS, "What is written.", show_default=False)],
-    table: Annotated[str | None, choice("--table", "table", FLAT_TABLES, f"What {TABLED} contain.")] = None,
+    format: Annotated[str, choice("--format", "format", EXPORTS, "Export format.", show_default=False)],
+    table: Annotated[
+        str | None, choice("--table", "table", FLAT_TABLES, f"Table to export, only for {TABLED}.")
+    ] = None,
     inconclusive: Annotated[
         str | None,
-        choice("--inconclusive", "outcome", ("skipped", "passed"), "What junit makes of an inconclusive comparison."),
+        choice(
+            "--inconclusive",
+            "outcome",
+            ("skipped", "passed"),
+            "How junit reports an inconclusive comparison. Default: skipped.",
+        ),
     ] = None,
     output: Output = None,
 ) -> None:
-    """Write a run for other programs: spreadsheets, pull requests, CI, dashboards.
+    """Export a run to other formats, for spreadsheets, pull requests, CI or dashboards.
 
     [bold]Examples[/bold]
 
@@ -196,7 +204,7 @@ def comment(
 ) -> None:
     """Post or update a comment on this CI job's pull request with the results of a run.
 
-    In GitHub Actions it takes GITHUB_TOKEN, in GitLab CI a project access token in GITLAB_TOKEN.
+    The token comes from GITHUB_TOKEN in GitHub Actions, and from GITLAB_TOKEN (a project access token) in GitLab CI.
 
     [bold]Examples[/bold]
 
@@ -229,21 +237,27 @@ def comment(
 def merge(
     runs: Annotated[
         list[Path],
-        typer.Argument(help="Run folders, each of other cases.", metavar="RUN...", parser=find_run, show_default=False),
+        typer.Argument(
+            help="Run folders, each with different cases.", metavar="RUN", parser=find_run, show_default=False
+        ),
     ],
     form: ReportFormatFlags,
     arrangement: ArrangementFlags,
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="Folder for the whole run; new or empty.", metavar="FOLDER", show_default=False
+            "--output",
+            "-o",
+            help="Folder for the combined run; must be new or empty.",
+            metavar="FOLDER",
+            show_default=False,
         ),
     ],
 ) -> None:
-    """Combine runs of different cases, for example from several machines, into one and show it.
+    """Combine runs of different cases, for example from several machines, into one run and show its report.
 
-    They have to be of the same targets, engine, margin and rounds. No ratio is between two machines, since each case
-    was measured on one.
+    All of them must have the same targets, engine, margin and rounds. Each case
+    was measured on one machine, so no ratio compares two machines.
 
     [bold]Examples[/bold]
 

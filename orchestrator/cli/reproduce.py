@@ -43,20 +43,19 @@ def reproduce(
     folder: RunFolderFlags,
     report: ReportFormatFlags,
     verbosity: VerbosityFlags,
-    claim: Annotated[
-        list[str] | None, typer.Argument(help="Claims to test; all if none is named.", metavar="CLAIM")
-    ] = None,
+    claim: Annotated[list[str] | None, typer.Argument(help="Claims to test. Default: all.", metavar="CLAIM")] = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the claims and measure nothing.")] = False,
     suite: Annotated[
         str | None,
         typer.Option(
-            help="studies: claims of the first studies; reported: single reports; full: claims that take long to test.",
+            help="Suite of claims: studies (the first studies), reported (single reports, such as GitHub issues) or "
+            "full (claims that take long to test). Default: all.",
             rich_help_panel=SelectionFlags.panel,
             metavar="SUITE",
         ),
     ] = None,
 ) -> None:
-    """Test published claims about TensorFlow: reproduced, not reproduced, or inconclusive.
+    """Test published claims about TensorFlow and report whether each is reproduced.
 
     [bold]Examples[/bold]
 
@@ -94,5 +93,5 @@ def reproduce(
         FailOnFlags(),
         verbosity,
         dry_run=measuring.dry_run,
-        fleet=machines.asked,
+        fleet=machines.fleet_options,
     )

@@ -46,7 +46,7 @@ from orchestrator.cli.settings import is_setting
 from orchestrator.errors import ArmsDied, UsageError
 from orchestrator.metrics import with_output
 from orchestrator.metrics.gates import check_compared, choose_for_gates
-from orchestrator.model import Isolation
+from orchestrator.model import Isolation, Pairing
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
 from orchestrator.terminal.view import View
@@ -95,8 +95,8 @@ def run(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Targets to compare, the baseline first, each in one argument: 2.13 '2.13 py=3.8'; optionally the "
-            "file of a workload or program.",
+            help="Targets to compare, the baseline first, each as one argument, e.g. 2.13 '2.13 py=3.8'. You can also "
+            "name the file of a workload or program.",
             metavar="TARGET",
             show_default=False,
         ),
@@ -107,10 +107,29 @@ def run(
             help="Versions to compare, the baseline first, e.g. 1.14,2.0,2.13.", show_default=False, metavar="VERSIONS"
         ),
     ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            help="Cross every target with releases of a package, e.g. keras=3.5,3.8 or keras=3.5..3.8; repeatable.",
+            metavar="PACKAGE=VERSIONS",
+            rich_help_panel=TargetFlags.panel,
+        ),
+    ] = None,
+    pairs: Annotated[
+        str,
+        choice(
+            "--pairs",
+            "pairing",
+            get_args(Pairing),
+            "Compare each target with the first, with the one before it (neighbours), or with all others.",
+            rich_help_panel=TargetFlags.panel,
+        ),
+    ] = "first",
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Continue this run, or the last, for the cases that have no verdict yet.",
+            help="Continue this run (`last`: the newest) and measure the cases that have no verdict yet.",
             metavar="RUN",
             parser=find_run,
         ),
@@ -118,7 +137,7 @@ def run(
     shard: Annotated[
         str | None,
         typer.Option(
-            help="Only this part of the cases, e.g. 2/5; `tfcompare merge` puts the runs of all parts together.",
+            help="Measure only this part of the cases, e.g. 2/5; `tfcompare merge` combines the runs of all parts.",
             metavar="I/N",
             show_default=False,
             rich_help_panel=SelectionFlags.panel,
@@ -146,7 +165,7 @@ def run(
             "--isolation",
             "isolation",
             get_args(Isolation),
-            "What runs a replicate: a fork of a worker, a separate process, or a separate container.",
+            "Run each replicate in a fork of a worker, a separate process, or a separate container.",
             rich_help_panel=MeasuringFlags.panel,
         ),
     ] = "fork",
@@ -154,19 +173,22 @@ def run(
         bool,
         typer.Option(
             "--control",
-            help="Measure the baseline twice, as a check: the two must be the same.",
+            help="Measure the baseline twice as a check: the verdict between the two must be `same`.",
             rich_help_panel=MeasuringFlags.panel,
         ),
     ] = False,
 ) -> None:
     r"""Compare TensorFlow versions and targets: install each, measure them in turn, print verdicts.
 
-    A target is a version, optionally with changes: variables (NAME=VALUE), another Python (py=3.8) or Keras 2
-    (keras=2). A wheel or an image that you built is also a target: wheel=FILE, image=NAME. End with `as NAME` to name
-    it.
+    A target is a version, optionally with changes: packages as pip pins them
+    (keras==3.8.0), environment variables (NAME=VALUE), another Python (py=3.8) or
+    Keras 2 (keras=2). `today` takes the packages that pip would install now, and
+    freeze=FILE those of your environment. A wheel or an image that you built is
+    also a target: wheel=FILE, image=NAME. Append `as NAME` to name a target.
 
-    To measure an unmodified program, put its command after --. It runs in a scratch folder that shows the files of
-    the working directory, or of --workload-folder. You can also name the file of a program or workload alone.
+    To measure an unmodified program, put its command after --. It runs in a
+    scratch folder with a copy of the working directory, or of
+    --workload-folder. You can also name only the file of a program or workload.
 
     Without targets, the TensorFlow of the active environment is compared with the newest release.
 
@@ -179,6 +201,10 @@ def run(
       tfcompare run --versions 1.14,2.0 --suite smoke --engine venv --output runs/first
 
       tfcompare run 2.15 '2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off'
+
+      tfcompare run '2.20 keras==3.5.0' '2.20 keras==3.8.0'
+
+      tfcompare run 2.20 --vary keras=3.5,3.8,3.11 --pairs neighbours
 
       tfcompare run --versions 2.0,2.13 --workload-folder mine
 
@@ -198,7 +224,7 @@ def run(
 
         how = choose_report(report.format, arrangement)
         _check_gates_of(resume, alarm)
-        fleet = machines.asked
+        fleet = machines.fleet_options
         if not fleet.is_local:
             if measuring.rounds or measuring.budget or measuring.dry_run:
                 given = "--rounds, --budget, --dry-run"
@@ -244,12 +270,19 @@ def run(
         margins=margins.of_metrics,
         judge=judge.judge,
         control=control,
+        pairing=pairs,
         metrics=metric.names,
         seed=measuring.seed,
         isolation=isolation,
         command=redact.redact_words(sys.argv[1:]),
     )
-    run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run, fleet=machines.asked)
+    if vary:
+        from orchestrator.catalog.vary import cross
+
+        options = replace(options, versions=cross(named, vary, options.environments.device))
+    run_and_show(
+        options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run, fleet=machines.fleet_options
+    )
 
 
 def _split_file(words: Sequence[str]) -> tuple[tuple[str, ...], str]:

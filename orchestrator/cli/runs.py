@@ -8,7 +8,7 @@ LAST = "last"
 
 
 def find_run(text: str) -> Path:
-    """Return the folder of a run; a folder that is called last is `./last`."""
+    """Return the folder of a run; write `./last` for a folder that is called last."""
     from orchestrator.results.find_runs import newest_run
 
     return _report("run", newest_run()) if text == LAST else Path(text)

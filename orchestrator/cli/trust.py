@@ -27,20 +27,22 @@ def trust_folder(
     named: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder with settings or workloads; a run, or last; a search. Default: that of the settings here.",
+            help="Folder with settings or workloads, or of a run (`last`: the newest) or a search. Default: the folder "
+            "of the settings in force.",
             metavar="FOLDER",
             parser=find_run,
             show_default=False,
         ),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="Print the folders that you trust.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Trust the folder, and those in it, no longer.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="No longer trust the folder and the folders in it.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Show which settings of a folder need your trust, and what its workloads read elsewhere, and allow it.
+    """Show the settings of a folder that need trust and the outside files that its workloads read, and allow them.
 
-    Trust lasts until one of these changes. After trust, a run or a search that another user began can be continued
-    here. TFCOMPARE_TRUST=1 trusts every folder, for machines that run reviewed code.
+    Trust lasts until one of these changes. A run or a search that another user
+    started can be continued here once you trust it. TFCOMPARE_TRUST=1 trusts
+    every folder, for machines that run only reviewed code.
 
     [bold]Examples[/bold]
 

@@ -1,4 +1,4 @@
-"""The A/A probe: designed like a run with two identical arms, so that all it sees is the machine."""
+"""The A/A probe: designed like a run with two identical arms, so that every difference comes from the machine."""
 
 import math
 import os
@@ -28,7 +28,7 @@ BURSTS, CALLS = 4, 10
 ANSWER_S = 60.0
 # More threads would also measure how they wait for each other, which each TensorFlow does in its own way.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# A process that keeps less of a core busy does not disturb.
+# A process that keeps less than this share of a core busy is not listed.
 LEAST_CORES = 0.05
 MOST_NAMED = 2
 
@@ -79,7 +79,7 @@ def probe_rounds(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
         seconds=elapsed,
         cpus=cpus,
         meanwhile=counters.until(counted, spent_s) if counters and counted else None,
-        neighbours=busiest(processes, count_processes(), elapsed),
+        neighbours=find_busiest_processes(processes, count_processes(), elapsed),
     )
 
 
@@ -122,7 +122,7 @@ def _own_s(pinned: frozenset[int] | None) -> float:
     return children_user + children_system + (0.0 if pinned else user + system)
 
 
-# The keys are pid and start time, because a pid is used again; the values are the name and the CPU seconds so far.
+# The keys are pid and start time, because pids are reused; the values are the name and the CPU seconds so far.
 Processes = Mapping[tuple[int, int], tuple[str, float]]
 
 
@@ -130,8 +130,8 @@ def count_processes() -> Processes:
     return {(process.pid, process.started): (process.name, process.spent_s) for process in host.read_processes()}
 
 
-def busiest(before: Processes, after: Processes, seconds: float) -> tuple[Neighbour, ...]:
-    """Return the busiest processes other than this one; the probe's own have ended before the second reading."""
+def find_busiest_processes(before: Processes, after: Processes, seconds: float) -> tuple[Neighbour, ...]:
+    """Return the busiest processes except this one; those of the probe have ended before the second reading."""
     neighbours = (
         Neighbour(pid, name, (spent - before.get((pid, started), (name, 0.0))[1]) / seconds)
         for (pid, started), (name, spent) in after.items()

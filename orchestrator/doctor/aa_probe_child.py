@@ -17,7 +17,8 @@ WARMUP_CALLS = 5
 class Model:
     """A small dense network that is run layer by layer, as eager TensorFlow does.
 
-    This takes much bytecode and many small operations. Its weights stay the same, so that every call does the same.
+    A call runs much bytecode and many small operations. The weights stay the same, so that every call does the same
+    work.
     """
 
     def __init__(self) -> None:

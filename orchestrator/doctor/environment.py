@@ -18,8 +18,8 @@ from orchestrator.terminal.strict_json import pick
 
 
 @dataclass(frozen=True)
-class Way:
-    """One engine and one version: what preparing it would do, or why that is impossible."""
+class EngineOutlook:
+    """The outlook of one version on one engine: what preparing it would do, or why that is impossible."""
 
     version: str
     engine: str
@@ -45,12 +45,12 @@ class Setup:
     gpu: bool
     engine: str
     unavailable: EngineUnavailable | None
-    ways: tuple[Way, ...]
+    ways: tuple[EngineOutlook, ...]
     gpus: tuple[Gpu, ...]
     matches: tuple[Match, ...]
     disks: tuple[tuple[str, float], ...]
 
-    def possible(self, version: str) -> list[Way]:
+    def possible(self, version: str) -> list[EngineOutlook]:
         return [way for way in self.ways if way.version == version and way.possible]
 
     @property
@@ -93,11 +93,11 @@ def examine_setup(versions: Sequence[Version], options: EngineOptions) -> Setup:
     )
 
 
-def _way(version: Version, name: str, engine: Engine) -> Way:
+def _way(version: Version, name: str, engine: Engine) -> EngineOutlook:
     try:
-        return Way(version.number, name, engine.outlook(version))
+        return EngineOutlook(version.number, name, engine.outlook(version))
     except EngineUnavailable as error:
-        return Way(version.number, name, Outlook("impossible", str(error)))
+        return EngineOutlook(version.number, name, Outlook("impossible", str(error)))
 
 
 def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
@@ -107,16 +107,16 @@ def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
         assert setup.unavailable is not None
         # Docker may answer and lack only what --gpu needs.
         advice = setup.unavailable.advice if setup.gpu else "start Docker for isolated versions"
-        taken = "" if setup.gpu and not setup.gpus else "; virtual environments are taken"
+        taken = "" if setup.gpu and not setup.gpus else "; virtual environments are used instead"
         yield DoctorFinding("engine", "note", f"{setup.unavailable.what}{taken}", advice)
     yield from _versions(setup)
     yield from _gpus(setup)
     waiting = [number for number in setup.versions if not any(way.ready for way in setup.possible(number))]
     needed = len(waiting) * (GPU_GB if setup.gpu else CPU_GB)
     for what, free in setup.disks:
-        text = f"{free:.0f} GB free for {what}; about {needed:.0f} GB for what is not ready yet"
+        text = f"{free:.0f} GB free for {what}; versions that are not ready need about {needed:.0f} GB"
         if free < needed:
-            yield DoctorFinding("disk", "problem", text, "free some, or set TFCOMPARE_CACHE to another disk")
+            yield DoctorFinding("disk", "problem", text, "free some space, or set TFCOMPARE_CACHE to another disk")
         else:
             yield DoctorFinding("disk", "fine", text)
 
@@ -133,9 +133,9 @@ def _versions(setup: Setup) -> Iterator[DoctorFinding]:
             texts.append(f"{way.engine}: {replace(way.outlook, detail='') if brief else way.outlook}")
         if not is_ready:
             explained.update(way.outlook.text for way in ways)
-        outlooks = "; ".join(texts) or "no engine for it"
+        outlooks = "; ".join(texts) or "no engine is available"
         if ways and ways[0].outlook.state == "impossible" and (other := next((way for way in ways if way.ready), None)):
-            outlooks += f"; {ENGINES[other.engine].title} are taken"
+            outlooks += f"; {ENGINES[other.engine].title} are used instead"
         if is_ready:
             yield DoctorFinding(number, "fine", outlooks)
         elif setup.possible(number):
@@ -172,7 +172,7 @@ def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
                 "measure with --gpu-exclusive, or `sudo nvidia-smi --compute-mode=0`",
             )  # fmt: skip
         for part in gpu.slices:
-            yield DoctorFinding(f"GPU {gpu.index}", "fine", f"slice {part.uuid} ({part.name}): --gpus names it")
+            yield DoctorFinding(f"GPU {gpu.index}", "fine", f"slice {part.uuid} ({part.name}); select it with --gpus")
     for match in setup.matches:
         if match.fit == "unsupported":
             yield DoctorFinding(

@@ -17,14 +17,14 @@ from orchestrator.stats.verdict import Levels, judge_estimate, smallest_shown
 
 # A run may give verdicts at its first look, after about as many rounds as the default budget holds, or at its last.
 FIRST_LOOK, DEFAULT_BUDGET_ROUNDS, LAST_LOOK = LOOKS[0], 10, LOOKS[-1]
-# More rounds or a larger margin are no advice: such a run takes too long, and such a margin lets everything pass.
+# More rounds or a larger margin are never advised: the run would take too long, or nearly any change would pass.
 MOST_ROUNDS = 100
 MOST_MARGIN = 50
-# Steal of at least this share is reported; a run repeats a round only if it exceeds MOST_STEAL.
+# Steal of at least this share is reported; a run repeats a round only if it exceeds MOST_STEAL_SHARE.
 LEAST_STEAL = 0.01
-# This is less than a run repeats a round for, but enough to make some of its calls slow.
+# This is too little for a run to repeat a round, but enough to make some of its calls slow.
 LEAST_FOREIGN_CORES = 0.1
-# One CPU is for what is measured, and one is for everything else.
+# One CPU is for the measured process, and one is for everything else.
 NEEDED_CPUS = 2
 # Both of the probe's processes start at once; afterwards only one of them works.
 PROBE_LOAD = 2.0
@@ -63,7 +63,7 @@ def examine_noise(seconds: float, cpus: tuple[int, ...] | None = None) -> Examin
 
 def list_noise_findings(examination: Examination) -> tuple[DoctorFinding, ...]:
     """Return the findings, problems first."""
-    return worst_first(
+    return sort_worst_first(
         [
             _spread(examination),
             _equal_arms(examination.probe.estimate),
@@ -74,7 +74,7 @@ def list_noise_findings(examination: Examination) -> tuple[DoctorFinding, ...]:
     )
 
 
-def worst_first(findings: Iterable[DoctorFinding]) -> tuple[DoctorFinding, ...]:
+def sort_worst_first(findings: Iterable[DoctorFinding]) -> tuple[DoctorFinding, ...]:
     return tuple(sorted(findings, key=lambda finding: list(STYLES).index(finding.level)))
 
 
@@ -84,13 +84,13 @@ def _spread(seen: Examination) -> DoctorFinding:
     soon, late = (_smallest(estimate, rounds) for rounds in (DEFAULT_BUDGET_ROUNDS, LAST_LOOK))
     if late > MARGIN:
         if seen.disturbed:
-            return DoctorFinding("spread", "problem", text, "first see to what disturbs, then probe again")
+            return DoctorFinding("spread", "problem", text, "first stop these disturbances, then probe again")
         if seen.alone:
             text += ", and nothing that runs here explains it"
         return DoctorFinding("spread", "problem", text, _remedy(seen))
     if soon > MARGIN:
         advice = f"give a longer `--budget`: {LAST_LOOK} rounds would show {MARGIN:.0%}"
-        return DoctorFinding("spread", "note", text, "see to what disturbs, or " + advice if seen.disturbed else advice)
+        return DoctorFinding("spread", "note", text, "end the disturbances, or " + advice if seen.disturbed else advice)
     if estimate.rounds < FIRST_LOOK:
         return DoctorFinding("spread", "note", f"{text}, in {estimate.rounds} rounds", "probe longer to be sure of it")
     return DoctorFinding("spread", "fine", text)
@@ -109,7 +109,7 @@ def _remedy(seen: Examination) -> str:
         *(["`--cpuset`"] if seen.can_pin else []),
         *[f"`--rounds {rounds}`" for rounds in islice(enough, 1)],
         *([f"`--margin {margin}`"] if margin <= MOST_MARGIN else []),
-        "another hour",
+        "a quieter time",
     ]
     return f"try {' or '.join(offers)}"
 
@@ -134,10 +134,10 @@ def _find_disturbances(seen: Examination) -> Iterator[DoctorFinding]:
     if meanwhile is None:
         return
     if meanwhile.foreign_share > MOST_FOREIGN_SHARE:
-        neighbours = [f"{other.name} (pid {other.pid}) {other.cores:.0%} of one" for other in seen.probe.neighbours]
-        named = ", ".join(neighbours) or "none that is still there"
+        neighbours = [f"{other.name} (pid {other.pid}) {other.cores:.0%} of a core" for other in seen.probe.neighbours]
+        named = ", ".join(neighbours) or "processes that have ended"
         where = "" if seen.probe.cpus is None else " of these CPUs"
-        advice = "measure in a quieter hour"
+        advice = "measure at a quieter time"
         if seen.can_pin:
             advice += ", or pin with `--cpuset` to CPUs that they leave alone"
         yield DoctorFinding(
@@ -147,7 +147,7 @@ def _find_disturbances(seen: Examination) -> Iterator[DoctorFinding]:
         level: Level = "problem" if meanwhile.steal_share > MOST_STEAL_SHARE else "note"
         yield DoctorFinding(
             "steal", level, f"the hypervisor took {meanwhile.steal_share:.0%} of the time",
-            "measure in a quieter hour, or on a machine that is not shared",
+            "measure at a quieter time, or on a machine that is not shared",
         )  # fmt: skip
     if meanwhile.steal_share > MOST_STEAL_SHARE or meanwhile.foreign_share > MOST_FOREIGN_SHARE:
         return
@@ -160,8 +160,8 @@ def _find_shortages(seen: Examination) -> Iterator[DoctorFinding]:
     load = read_number(seen.moment, "load")
     if load is not None and load > PROBE_LOAD:
         yield DoctorFinding(
-            "load", "note", f"{load:.1f}, where the probe alone makes {PROBE_LOAD:.0f} at most",
-            "see with `top` what runs or waits for a disk, and measure after it",
+            "load", "note", f"{load:.1f}, but the probe alone causes {PROBE_LOAD:.0f} at most",
+            "check with `top` what runs or waits for a disk, and measure when it has finished",
         )  # fmt: skip
     usable = read_number(seen.host, "usable_cores")
     if usable is not None and usable < NEEDED_CPUS:
@@ -191,8 +191,8 @@ def _find_settings(seen: Examination) -> Iterator[DoctorFinding]:
     if seen.host.get("turbo") == "on":
         yield DoctorFinding(
             "turbo", "note", "on: clock rates follow temperature and neighbours",
-            "switch it off for small effects: under /sys/devices/system/cpu, 1 into intel_pstate/no_turbo or 0 into "
-            "cpufreq/boost",
+            "switch it off to measure small effects: under /sys/devices/system/cpu, write 1 to intel_pstate/no_turbo "
+            "or 0 to cpufreq/boost",
         )  # fmt: skip
     if seen.host.get("smt") == "1":
         yield DoctorFinding(
@@ -202,7 +202,7 @@ def _find_settings(seen: Examination) -> Iterator[DoctorFinding]:
     if seen.host.get("virtual") == "yes":
         yield DoctorFinding(
             "virtual machine", "note", "its neighbours cannot be seen from here, and not all they do shows as steal",
-            "compare inside a run, never the times of two runs",
+            "compare versions within a run, never the times of two runs",
         )  # fmt: skip
 
 
@@ -226,12 +226,12 @@ def _smallest(estimate: Estimate, rounds: int) -> float:
     return smallest_shown(estimate.spread, rounds, _levels(rounds).differ)
 
 
-def visible(estimate: Estimate) -> dict[int, float]:
+def find_visible_slowdowns(estimate: Estimate) -> dict[int, float]:
     """Return the smallest slowdown that a run would detect on such a machine, by number of rounds."""
     return {rounds: _smallest(estimate, rounds) for rounds in (FIRST_LOOK, DEFAULT_BUDGET_ROUNDS, LAST_LOOK)}
 
 
-def level(examination: Examination) -> Level:
-    """Return the level of the whole machine: any problem counts, while notes leave it at the level of its spread."""
+def rate_machine(examination: Examination) -> Level:
+    """Return the level of the whole machine: `problem` if any finding is one, or else the level of its spread."""
     worst = list_noise_findings(examination)[0].level
     return worst if worst == "problem" else _spread(examination).level

@@ -17,11 +17,11 @@ from orchestrator.doctor.noise import (
     LAST_LOOK,
     Examination,
     find_interval,
-    level,
+    find_visible_slowdowns,
     list_noise_findings,
+    rate_machine,
     read_number,
-    visible,
-    worst_first,
+    sort_worst_first,
 )
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.strict_json import pick
@@ -40,7 +40,7 @@ def layout_examination(
     parts: list[RenderableType] = []
     if setup:
         head = Text("tfcompare doctor: what can run here", style="bold")
-        parts += [head, _table(worst_first(setups.list_setup_findings(setup)), width)]
+        parts += [head, _table(sort_worst_first(setups.list_setup_findings(setup)), width)]
     if examination:
         parts += [_head(examination), _table(list_noise_findings(examination), width)]
     return Group(*parts)
@@ -49,7 +49,7 @@ def layout_examination(
 def _table(findings: tuple[DoctorFinding, ...], width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     wide = width >= WIDE
-    for name in ("", "finding", "what was seen", *(["what to do"] if wide else [])):
+    for name in ("", "finding", "observation", *(["advice"] if wide else [])):
         table.add_column(name, no_wrap=name == "")
     for finding in findings:
         mark = Text(finding.level, style=STYLES[finding.level])
@@ -72,13 +72,13 @@ def _head(examination: Examination) -> Text:
     ]
     pinned = "" if probe.cpus is None else f", pinned to CPU {', '.join(map(str, probe.cpus))}"
     first, second = probe.call_ms
-    effects = visible(probe.estimate)
-    worst = level(examination)
+    effects = find_visible_slowdowns(probe.estimate)
+    worst = rate_machine(examination)
     head = Text("tfcompare doctor", style="bold")
     head.append("\n" + " · ".join(facts), style="not bold dim")
     head.append(
         f"\nA/A probe: {probe.estimate.rounds} rounds in {probe.seconds:.0f} s{pinned}; "
-        f"{first:.2f} and {second:.2f} ms a call",
+        f"{first:.2f} and {second:.2f} ms per call",
         style="not bold dim",
     )
     head.append(f"\n{worst}", style=STYLES[worst])
@@ -86,15 +86,15 @@ def _head(examination: Examination) -> Text:
         format_slowdown(effects[look]) for look in (FIRST_LOOK, DEFAULT_BUDGET_ROUNDS, LAST_LOOK)
     )
     return head.append(
-        f": at best, slowdowns show from {budgeted} on in about {DEFAULT_BUDGET_ROUNDS} rounds, the default budget; "
-        f"from {first_look} in {FIRST_LOOK}, from {last_look} in {LAST_LOOK}. "
+        f": at best, slowdowns of {budgeted} show in about {DEFAULT_BUDGET_ROUNDS} rounds (the default budget), "
+        f"of {first_look} in {FIRST_LOOK} rounds, and of {last_look} in {LAST_LOOK} rounds. "
         "TensorFlow's own variance is not included.",
         style="not bold",
     )
 
 
 def examination_as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
-    findings = list(worst_first(setups.list_setup_findings(setup))) if setup else []
+    findings = list(sort_worst_first(setups.list_setup_findings(setup))) if setup else []
     probed: dict[str, Any] = {"level": None}
     if examination:
         findings += list_noise_findings(examination)
@@ -102,7 +102,7 @@ def examination_as_object(examination: Examination | None, setup: setups.Setup |
         low, high = find_interval(estimate)
         meanwhile = "foreign_cores=meanwhile.foreign_cores steal_share=meanwhile.steal_share"
         probed = {
-            "level": level(examination),
+            "level": rate_machine(examination),
             **pick(examination, "host moment"),
             "probe": {
                 **pick(probe, f"seconds cpus call_ms {meanwhile}"),
@@ -112,7 +112,10 @@ def examination_as_object(examination: Examination | None, setup: setups.Setup |
                 "ci_high": high,
                 "neighbours": [asdict(neighbour) for neighbour in probe.neighbours],
             },
-            "visible": [{"rounds": rounds, "slowdown": slowdown} for rounds, slowdown in visible(estimate).items()],
+            "visible": [
+                {"rounds": rounds, "slowdown": slowdown}
+                for rounds, slowdown in find_visible_slowdowns(estimate).items()
+            ],
         }
     return {
         "schema": SCHEMA,

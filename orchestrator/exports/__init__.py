@@ -1,6 +1,6 @@
 """Exports of a run in the formats of other programs: each has a module, and an entry in EXPORTS.
 
-Other programs do not pair by round, so no verdict is ever computed from an export. If a format has room for the
+Other programs do not pair times by round, so no verdict is ever computed from an export. If a format has room for the
 verdict, it is written unchanged. The module of a format is imported only when it is used, since the command line needs
 only EXPORTS for its help.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """A format, which is either one text, or files with a usual name."""
+    """An export format, which is either one text, or files with default names."""
 
     name: str
     # The module has `render(run) -> str`, whose text has no final newline, or `write(run, path) -> paths`.

@@ -80,8 +80,8 @@ def _github(environ: Mapping[str, str]) -> Forge:
         },
         replaces="PATCH",
         room=65_000,
-        advice="the job needs `permissions: pull-requests: write`, which on a pull request from a fork only a job "
-        "`on: workflow_run` has",
+        advice="the job needs `permissions: pull-requests: write`; for a pull request from a fork, only a job "
+        "`on: workflow_run` can have it",
     )
     number = request.get("number") if isinstance(request, dict) else _find_measured(forge, repository, measured)
     if not isinstance(number, int):
@@ -192,10 +192,10 @@ def _call(forge: Forge, method: str, url: str, content: object = None) -> Any:
         return _request(forge, method, url, content)
     except HTTPError as error:
         try:
-            said = json.loads(error.read(MOST_BYTES)).get("message", "")
+            reason = json.loads(error.read(MOST_BYTES)).get("message", "")
         except (ValueError, AttributeError, OSError, HTTPException):
-            said = ""
-        why = f"{error.code} {said}".strip()
+            reason = ""
+        why = f"{error.code} {reason}".strip()
         advice = forge.advice if error.code in (401, 403, 404) else "try again later"
         raise UsageError(f"{forge.name} refused the comment ({why}): {advice}") from error
 
@@ -209,10 +209,10 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def _request(forge: Forge, method: str, url: str, content: object = None) -> Any:
     if not url.startswith(("https://", "http://")):
-        raise UsageError(f"{forge.name}'s API has no address: {url}")
+        raise UsageError(f"{forge.name}'s API has no usable address: {url}")
     body = None if content is None else strict_json.dump(content).encode()
     headers = {**forge.headers, "Content-Type": "application/json", "User-Agent": "tfcompare"}
-    request = Request(url, data=body, headers=headers, method=method)  # noqa: S310 - the scheme was looked at above
+    request = Request(url, data=body, headers=headers, method=method)  # noqa: S310 - the scheme was checked above
     try:
         with build_opener(_NoRedirects).open(request, timeout=TIMEOUT_S) as answer:
             return json.loads(answer.read(MOST_BYTES) or b"null")

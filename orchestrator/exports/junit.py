@@ -43,7 +43,7 @@ def _tests(run: Run, target: Target, inconclusive: str) -> Iterable[Element]:
     There is also one for each arm that no comparison is about and that was not measured; otherwise a case that dies
     everywhere would be missing.
     """
-    evaluation, durations, beside = run.evaluation, durations_s(run.replicates), describe_other_metrics(run)
+    evaluation, durations, other_metrics = run.evaluation, durations_s(run.replicates), describe_other_metrics(run)
     arms = {arm.key: arm for arm in evaluation.arms}
     own = [
         comparison
@@ -56,7 +56,7 @@ def _tests(run: Run, target: Target, inconclusive: str) -> Iterable[Element]:
         test.set("time", f"{durations.get(name, 0.0):.9f}")
         # A metric that the run was not planned for is never a failure here: `--fail-on` says which are errors.
         if comparison.pair.across:
-            _add_output(test, beside.get(name, ()))
+            _add_output(test, other_metrics.get(name, ()))
         yield test
     about = {comparison.pair.arms[1] for comparison in own}
     for name, arm in arms.items():

@@ -14,8 +14,8 @@ from orchestrator.fleet.model import Contents, HostReport
 from orchestrator.fleet.units import Unit
 from orchestrator.model import Ended, Manifest, MergedHost, Plan
 from orchestrator.results.merge import (
-    OF_MANIFESTS,
-    OF_PLANS,
+    MANIFEST_PROPERTIES,
+    PLAN_PROPERTIES,
     MergedPart,
     find_difference,
     join_hosts,
@@ -30,7 +30,7 @@ UNUSED = "unused"
 # No real unit has nearly this many, and a column can hold the numbers of all units together.
 MOST_REPLICATES_OF_UNIT = 100_000
 # A unit for claims has only the targets and changed versions that its claims name.
-UNIT_FIELDS = {name: word for name, word in OF_PLANS.items() if name not in ("targets", "definitions")}
+UNIT_FIELDS = {name: word for name, word in PLAN_PROPERTIES.items() if name not in ("targets", "definitions")}
 
 
 class Arrivals:
@@ -92,7 +92,7 @@ class Arrivals:
 
     def _check(self, unit: Unit, part: MergedPart) -> None:
         if told := find_difference(self._plan, part.plan, UNIT_FIELDS) or find_difference(
-            self._manifest, part.manifest, OF_MANIFESTS
+            self._manifest, part.manifest, MANIFEST_PROPERTIES
         ):
             raise ContractBroken(f"it measured something else: {told}")
         if set(part.plan.cases) != set(unit.cases) or not set(part.plan.targets) <= set(self._plan.targets):

@@ -28,9 +28,9 @@ from orchestrator.fleet.model import (
     NAME_LABEL,
     Contents,
     FleetNode,
+    MeasureUnit,
     TaskLost,
     UnitAnswer,
-    Work,
 )
 from orchestrator.terminal.view import View
 
@@ -75,7 +75,7 @@ def check_address(on: str) -> None:
 
 
 @contextmanager
-def connect_cluster(on: str, view: View, work: Work | None = None) -> Iterator["Cluster"]:
+def connect_cluster(on: str, view: View, work: MeasureUnit | None = None) -> Iterator["Cluster"]:
     """Connect to a cluster; raise UsageError without Ray, and EngineUnavailable if no cluster accepts it.
 
     `work` replaces what a host does with a unit, so that a benchmark can measure everything around it.
@@ -197,7 +197,7 @@ class Mailbox:
 class Cluster:
     """A fleet of the machines of a Ray cluster."""
 
-    def __init__(self, ray: Any, work: Work) -> None:
+    def __init__(self, ray: Any, work: MeasureUnit) -> None:
         from grpc import RpcError
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -264,7 +264,7 @@ class Cluster:
             end, files = ANSWER.validate_python(answer)
             return UnitAnswer(host.END.validate_json(end), files)
         except ValidationError as error:
-            raise TaskLost("its answer is none of tfcompare's") from error
+            raise TaskLost("its answer is not one of tfcompare's") from error
 
     def heard(self) -> Sequence[tuple[bytes, Contents]]:
         """Return what has been fetched from the mailbox, without waiting for a fetch that is under way."""
@@ -296,7 +296,7 @@ class Cluster:
             raise EngineUnavailable(f"the cluster no longer answers: {_list_lines(error)[0]}") from error
 
 
-def _measure(work: Work, task: bytes, files: Contents, mailbox: Any) -> tuple[bytes, Contents]:
+def _measure(work: MeasureUnit, task: bytes, files: Contents, mailbox: Any) -> tuple[bytes, Contents]:
     """Measure a unit on this host, whose messages go to the mailbox of the run."""
     return work(task, files, mailbox.put.remote)
 

@@ -35,13 +35,13 @@ from orchestrator.fleet.model import (
     FleetNode,
     FleetOptions,
     HostReport,
+    MeasureUnit,
     SentFolder,
     UnitAnswer,
     UnitTask,
-    Work,
 )
 from orchestrator.fleet.place import choose_fleet_engine, find_host_obstacle, find_misfit, find_mismatch
-from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
+from orchestrator.fleet.replicas import REPLICA_LINE_STARTS, describe_replicas
 from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, Roster, UnitJob
 from orchestrator.fleet.units import Unit, divide_run, find_sending_s, request
 from orchestrator.measure.forecast import list_outside
@@ -93,7 +93,7 @@ SECRET = {"options": {"environments": {"index_url"}}}
 
 
 @contextmanager
-def join(on: str, view: View, work: Work | None = None) -> Iterator[Fleet]:
+def join(on: str, view: View, work: MeasureUnit | None = None) -> Iterator[Fleet]:
     """Join the machines that `tfcompare fleet up` named, or the cluster that `on` names.
 
     `work` replaces what a host of a cluster does with a unit, so that a benchmark can measure everything around it.
@@ -390,7 +390,7 @@ def _add_replica_notes(run: RunFolder, copies: Mapping[int, RunFolder]) -> None:
     """Compare what the two hosts of each case found, and add it to the notes of the run, which every report shows."""
     manifest = run.read_manifest()
     # The new notes replace those from before the run was continued, and any that a host has made up.
-    others = (note for note in manifest.notes if not note.startswith(OF_REPLICAS))
+    others = (note for note in manifest.notes if not note.startswith(REPLICA_LINE_STARTS))
     run.write_manifest(replace(manifest, notes=(*others, *describe_replicas(*copies.values()))))
 
 

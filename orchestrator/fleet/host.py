@@ -49,23 +49,23 @@ def describe_host() -> bytes:
     return REPORT.dump_json(found)
 
 
-def measure_unit(task: bytes, workloads: Contents, tell: SendMessage) -> tuple[bytes, Contents]:
+def measure_unit(task: bytes, workloads: Contents, send_message: SendMessage) -> tuple[bytes, Contents]:
     """Measure a unit in a separate process, and return how it ended, as JSON, and the files of its run folder."""
     environment = dict(os.environ)
     # Ray hides all GPUs from a task that asks it for none.
     if environment.get("CUDA_VISIBLE_DEVICES") == "":
         del environment["CUDA_VISIBLE_DEVICES"]
-    said: SimpleQueue[tuple[bytes, Contents] | None] = SimpleQueue()
+    messages: SimpleQueue[tuple[bytes, Contents] | None] = SimpleQueue()
     process = HostProcess(
         (sys.executable, *MEASURE),
         Packet(task, workloads),
-        lambda text, contents: said.put((text, contents)),
+        lambda text, contents: messages.put((text, contents)),
         environment=environment,
-        at_end=lambda: said.put(None),
+        at_end=lambda: messages.put(None),
     )
     try:
-        while message := said.get():
-            tell(*message)
+        while message := messages.get():
+            send_message(*message)
     except BaseException:
         # The process is asked to end as if it were interrupted; if it does not, it is killed with all that it started.
         process.end()

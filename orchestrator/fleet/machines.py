@@ -1,7 +1,7 @@
 """Machines that are reached by ssh: `tfcompare fleet up` asks each to describe itself, and stores their names.
 
-No part of tfcompare runs or listens on them until a run needs something. Then ssh starts a process that does this one
-thing, carries its messages, and ends it.
+No part of tfcompare runs or listens on them until a run needs something. Then ssh starts a process for this one task,
+carries its messages, and ends it.
 """
 
 import shlex
@@ -33,7 +33,7 @@ CONNECT_S, ANSWER_S = 10, 60.0
 # These options keep ssh from asking for a password, and let it notice within 15 s that a network is gone.
 UNATTENDED = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}", "-o", "ServerAliveInterval=5")
 # A machine that does not describe itself is asked again after this time.
-AGAIN_S = 60.0
+RETRY_S = 60.0
 # Only this many messages wait to be fetched; more are dropped.
 MOST_MESSAGES = 1000
 # Units have this long to end politely once a run is over.
@@ -61,7 +61,7 @@ class NamedFleet:
     python: str
     machines: tuple[FleetMachine, ...] = ()
 
-    def words(self, host: str, program: Sequence[str]) -> tuple[str, ...]:
+    def build_command(self, host: str, program: Sequence[str]) -> tuple[str, ...]:
         """Return the command that runs a program of tfcompare on a machine."""
         if host == HERE:
             return (self.python, *program)
@@ -99,7 +99,7 @@ def register_machines(
         for host in hosts
     )
     if len({machine.labels[NAME_LABEL] for machine in machines}) < len(machines):
-        raise UsageError("a machine is named twice: it measures one thing at a time")
+        raise UsageError("a machine is named twice, but it can measure only one unit at a time")
     fleet = NamedFleet(ssh=tuple(ssh), python=str(prefix / "bin" / "python"), machines=machines)
     answered = []
     with open_machines(fleet) as reached:
@@ -110,10 +110,10 @@ def register_machines(
             try:
                 REPORT.validate_json(reached.answer(question))
             except (TaskLost, ValidationError) as error:
-                said = str(error).splitlines()[0][:LONGEST]
+                reason = str(error).splitlines()[0][:LONGEST]
                 view.say(
-                    f"warning: {machine.host}: {said}; see whether `ssh` reaches it without a password, and whether "
-                    f"this tfcompare is in {prefix} there"
+                    f"warning: {machine.host}: {reason}; check that `ssh` reaches it without a password, and that "
+                    f"this version of tfcompare is installed in {prefix} there"
                 )
                 continue
             answered.append(machine)
@@ -131,7 +131,7 @@ def write_fleet(fleet: NamedFleet) -> None:
 
 def forget_machines() -> None:
     if not state_file().exists():
-        raise UsageError("there is no fleet that `tfcompare fleet up` named")
+        raise UsageError("no fleet is stored; `tfcompare fleet up` stores one")
     with files.writing(state_file(), user_data.REMEDY):
         state_file().unlink()
 
@@ -181,7 +181,7 @@ class SshFleet:
         return self._begin(node, MEASURE, Packet(task, files), is_question=False)
 
     def _begin(self, node: FleetNode, program: Sequence[str], question: Packet, *, is_question: bool) -> SshTask:
-        words = self._fleet.words(self._machines[node.name].host, program)
+        words = self._fleet.build_command(self._machines[node.name].host, program)
         task = SshTask(node, HostProcess(words, question, self._hear, at_end=self._notify), is_question)
         self._under_way.add(task)
         return task
@@ -208,14 +208,14 @@ class SshFleet:
             begun.process.kill()
             self._losses[begun.node.name] += 1
             if begun.is_question:
-                self._back_at[begun.node.name] = time.monotonic() + AGAIN_S
+                self._back_at[begun.node.name] = time.monotonic() + RETRY_S
             raise TaskLost(begun.process.reason or "it does not answer")
         if begun.is_question:
             return answer.text
         try:
             return UnitAnswer(END.validate_json(answer.text), answer.contents)
         except ValidationError as error:
-            raise TaskLost("its answer is none of tfcompare's") from error
+            raise TaskLost("its answer is not one of tfcompare's") from error
 
     def heard(self) -> Sequence[tuple[bytes, Contents]]:
         with self._changed:
@@ -226,7 +226,7 @@ class SshFleet:
         begun.process.end()
 
     def close(self) -> None:
-        """End what is still under way."""
+        """End the tasks that are still under way."""
         for task in self._under_way:
             task.process.end()
         until = time.monotonic() + CLOSING_S

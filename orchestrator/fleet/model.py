@@ -10,10 +10,10 @@ from orchestrator.plan.request import RunOptions
 
 # The keys are names of files.
 Contents = Mapping[str, bytes]
-# It receives a message as JSON, and any files that belong to it.
+# This function is called with a message as JSON, and any files that belong to it.
 SendMessage = Callable[[bytes, Contents], object]
-# It measures a unit: it takes the task as JSON, the workloads and a `Tell`, and returns a UnitEnd as JSON, and files.
-Work = Callable[[bytes, Contents, SendMessage], tuple[bytes, Contents]]
+# This function measures a unit: from the task as JSON, the workloads and a SendMessage, to a UnitEnd as JSON and files.
+MeasureUnit = Callable[[bytes, Contents, SendMessage], tuple[bytes, Contents]]
 LOCAL, EXISTING, CLIENT_SCHEME = "local", "auto", "ray://"
 # Every host has this label, whose value is its name.
 NAME_LABEL = "host"
@@ -52,11 +52,11 @@ class HostReport:
     tool: str
     contract: str
     facts: dict[str, str | int | float | None]
-    # Each engine has the reason why it does not answer, or ''.
+    # The keys are engines; the values say why one does not answer, or are ''.
     engines: dict[str, str]
     gpus: tuple[Gpu, ...] = ()
     free_mb: int = 0
-    # If simulated hosts share a machine, this is the name of one.
+    # If simulated hosts share a machine, this is the name of this host.
     simulated: str = ""
 
     @property
@@ -152,4 +152,4 @@ class Fleet(Protocol):
         """Return the messages since the last call, each as JSON, with any files that belong to it."""
 
     def end(self, begun: Any) -> None:
-        """Let a task end, as politely as it can."""
+        """Ask a task to end, and let it finish cleanly if it can."""

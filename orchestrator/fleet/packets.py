@@ -47,7 +47,7 @@ def read_packet(source: IO[bytes], most_bytes: int | None = MOST_BYTES) -> Packe
     try:
         kind, size, sizes = HEAD.validate_json(head.removeprefix(MARK))
     except ValidationError as error:
-        raise ContractBroken("it sent a line that is none of tfcompare's") from error
+        raise ContractBroken("it sent a line that is not one of tfcompare's") from error
     total = sum(sizes.values())
     if min([size, *sizes.values()]) < 0 or size > MOST_TEXT or (most_bytes is not None and total > most_bytes):
         raise ContractBroken(f"it wanted to send {size + total} bytes, more than any unit has")

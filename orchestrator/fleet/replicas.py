@@ -11,11 +11,11 @@ from orchestrator.terminal.counts import format_count, name_some
 
 MOST_NAMED = 5
 # Each line begins with one of these.
-OF_REPLICAS = ("two hosts ", "one host ")
+REPLICA_LINE_STARTS = ("two hosts ", "one host ")
 
 
 def describe_replicas(first: RunFolder, second: RunFolder) -> tuple[str, ...]:
-    """Return which cases two hosts measured and what they found, in lines for reports, which show the `first` run."""
+    """Return lines for the report of the `first` run: which cases two hosts measured, and what they found."""
     hosts = find_hosts(first), find_hosts(second)
     cases = [case.label for case in first.read_plan().cases]
     ids = {case: [of_copy[case] for of_copy in hosts if case in of_copy] for case in cases}
@@ -24,9 +24,9 @@ def describe_replicas(first: RunFolder, second: RunFolder) -> tuple[str, ...]:
         which = "each case" if twice == cases else f"{len(twice)} of {format_count(len(cases), 'case')}"
         lines += _compare(first, second, hosts, twice, which)
     if same := [case for case in cases if len(ids[case]) > len(set(ids[case]))]:
-        lines.append(f"one host measured both copies of {_name(same)}, which says nothing of another host")
+        lines.append(f"one host measured both copies of {_name(same)}, which does not show whether hosts agree")
     if alone := [case for case in cases if len(ids[case]) == 1]:
-        lines.append(f"one host alone measured {_name(alone)}, and no other one has yet")
+        lines.append(f"one host alone has measured {_name(alone)} so far")
     return tuple(lines)
 
 
@@ -44,8 +44,8 @@ def _compare(
     differ = [change for change in changes if change.report_verdict in ("slower", "faster")]
     same = sum(change.verdict == "same" for change in changes)
     yield (
-        f"two hosts measured {which}, and this shows the first; of {format_count(len(changes), 'ratio')}, {same} are "
-        f"the same on both, {len(differ)} differ, and {len(changes) - same - len(differ)} are open: "
+        f"two hosts measured {which}, and the report shows the first; of {format_count(len(changes), 'ratio')}, {same} "
+        f"are the same on both, {len(differ)} differ, and {len(changes) - same - len(differ)} are open: "
         f"tfcompare compare {first.path} {second.path}"
     )
     yield from (_describe(change, hosts) for change in differ[:MOST_NAMED])

@@ -1,1 +1,1 @@
-"""The images of versions: how they are built, and what is done with those that exist."""
+"""The images of versions: building, locking, verifying, archiving and removing them."""

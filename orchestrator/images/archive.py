@@ -32,10 +32,10 @@ from orchestrator.plan.pairs import in_order
 
 CHUNK_BYTES = 1 << 20
 MANIFEST = "manifest.json"
-# A manifest or a configuration, which are parsed, may have MOST_JSON_BYTES. An archive may have MOST_MEMBERS and
-# MOST_IMAGES: an image has at most about ten members per layer.
+# These are limits of an archive. Manifests and configurations are limited in size because they are parsed as a whole.
+# An image has at most about ten members per layer.
 MOST_JSON_BYTES, MOST_MEMBERS, MOST_IMAGES = 2**20, 10_000, 500
-# An engine accepts at most 127 layers in an image, and the largest image has about 20 GB.
+# An engine accepts at most 127 layers in an image, and the largest image takes about 20 GB.
 MOST_LAYERS, MOST_BYTES = 127, 2**36
 GZIP = b"\x1f\x8b"
 # Engines also unpack these formats. None of them writes the first two, and the standard library cannot read zstd.
@@ -51,14 +51,14 @@ SETTINGS = ("Cmd", "Entrypoint", "Env", "Labels", "User", "Volumes", "WorkingDir
 # An archive is larger than its layers by this factor, since it also has configurations and the blocks of a tar file.
 OVERHEAD = 1.02
 
-SendMessage = Callable[[int], None]
+ReportProgress = Callable[[int], None]
 
 
 @dataclass(frozen=True, order=True)
 class ArchivedLayer:
-    """The place of a layer in an archive, and its size there."""
+    """The offset of a layer in an archive, and its size there."""
 
-    place: int
+    offset: int
     size: int
 
 
@@ -79,7 +79,7 @@ class ArchivedImage:
 
     @property
     def size(self) -> int:
-        """The number of bytes that its layers have in the archive."""
+        """The number of bytes that its layers take in the archive."""
         return sum(layer.size for layer in set(self.layers))
 
     def is_same(self, image: Image) -> bool:
@@ -92,15 +92,15 @@ def describe_content(diff_ids: object, settings: Mapping[str, object]) -> object
     return diff_ids or [], {name: settings.get(name) or None for name in SETTINGS}
 
 
-def weight(client: docker.DockerClient, images: Collection[ImageStatus]) -> int:
+def estimate_archive_size(client: docker.DockerClient, images: Collection[ImageStatus]) -> int:
     """Return the approximate size of an archive of these images in bytes."""
-    return int(sizes.together(sizes.steps(client, [status.image.id for status in images])) * OVERHEAD)
+    return int(sizes.add_up(sizes.steps(client, [status.image.id for status in images])) * OVERHEAD)
 
 
 def save(
-    client: docker.DockerClient, path: Path, images: Collection[ImageStatus], needed: int, tell: SendMessage
+    client: docker.DockerClient, path: Path, images: Collection[ImageStatus], needed: int, report_bytes: ReportProgress
 ) -> None:
-    """Write an archive, completely or not at all; call `tell` with the number of bytes written each time."""
+    """Write an archive, completely or not at all; call `report_bytes` with the size of each chunk that is written."""
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a folder: name a file")
@@ -114,7 +114,7 @@ def save(
         with files.open_atomically(path) as file:
             for chunk in _stream(client, [status.tag for status in images]):
                 file.write(chunk)
-                tell(len(chunk))
+                report_bytes(len(chunk))
     except requests.RequestException:
         # This is also an OSError, but it comes from the engine.
         raise
@@ -142,13 +142,13 @@ def read_archive(path: Path) -> tuple[ArchivedImage, ...]:
     They are checked before any of them reaches the engine, which would accept every name that it is given.
     """
     try:
-        with _open(path) as file, tarfile.TarFile(fileobj=SmallReads(file)) as tar:
+        with _open(path) as file, tarfile.TarFile(fileobj=LimitedReader(file)) as tar:
             packed = _read_images(path, Members(tar, file))
-        # An engine writes them in any order.
+        # An engine writes images in any order.
         order = in_order(Target(image.labels["tfcompare.version"]) for image in packed)
         packed.sort(key=lambda image: order.index(Target(image.labels["tfcompare.version"])))
     except (*PARSE_ERRORS, RecursionError) as error:
-        raise _no_archive(path, error) from error
+        raise _make_archive_error(path, error) from error
     if not packed:
         raise UsageError(f"{path}: there is no image in it")
     return tuple(packed)
@@ -156,7 +156,7 @@ def read_archive(path: Path) -> tuple[ArchivedImage, ...]:
 
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
-    """Open an archive, which may be packed by gzip; raise UsageError for whatever is wrong with it."""
+    """Open an archive, which may be compressed with gzip; raise UsageError if it cannot be read."""
     try:
         with path.open("rb") as file:
             yield _unpack(file)
@@ -164,7 +164,7 @@ def _open(path: Path) -> Iterator[Any]:
         # This is also an OSError, but it comes from the engine.
         raise
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise _no_archive(path, error) from error
+        raise _make_archive_error(path, error) from error
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
 
@@ -173,16 +173,16 @@ def _unpack(file: "io.BufferedReader[Any]") -> Any:
     return gzip.GzipFile(fileobj=file) if file.peek(len(GZIP)).startswith(GZIP) else file
 
 
-def _no_archive(path: Path, error: Exception) -> UsageError:
-    return UsageError(f"{path}: no archive of images, or half of one ({error}). Nothing was loaded; save it again")
+def _make_archive_error(path: Path, error: Exception) -> UsageError:
+    return UsageError(f"{path}: not a complete archive of images ({error}). Nothing was loaded; save it again")
 
 
-class Uncountable(Exception):
-    """A layer that may take any space when an engine unpacks it; the message says why."""
+class UnknownLayerSize(Exception):
+    """A layer whose unpacked size cannot be determined; the message gives the reason."""
 
 
-class SmallReads(io.RawIOBase):
-    """A file that is never read in large parts, since a header may state that a name has gigabytes."""
+class LimitedReader(io.RawIOBase):
+    """A file that refuses large reads, because a header may claim that a name is gigabytes long."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -201,7 +201,7 @@ class SmallReads(io.RawIOBase):
 
 
 class LayerContent(io.RawIOBase):
-    """The bytes of a layer; raise ReadError if the archive ends before them."""
+    """The bytes of a layer. Reading them raises ReadError if the archive ends first."""
 
     def __init__(self, file: Any, layer: ArchivedLayer) -> None:
         self._file, self._layer, self._position = file, layer, 0
@@ -221,7 +221,7 @@ class LayerContent(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        self._file.seek(self._layer.place + self._position)
+        self._file.seek(self._layer.offset + self._position)
         wanted = max(0, min(len(buffer), self._layer.size - self._position))
         chunk = self._file.read(wanted)
         if wanted and not chunk:
@@ -255,9 +255,9 @@ class Members:
                 raise tarfile.ReadError(f"{name!r} is neither a file nor a folder")
 
     def find(self, name: object) -> ArchivedLayer:
-        """Return the place of a file that an archive's manifest names; follow one link if it is one."""
+        """Return the offset and size of a file that the manifest names; if the name is a link, follow it once."""
         if not isinstance(name, str):
-            raise TypeError("a name that is no text")
+            raise TypeError("a name is not a string")
         normal = _normalise(name)
         normal = self._links.get(normal, normal)
         if normal not in self._files:
@@ -268,14 +268,14 @@ class Members:
         """Return the content of a small file."""
         layer = self.find(name)
         if layer.size > MOST_JSON_BYTES:
-            raise tarfile.ReadError(f"{name!r} has more than {MOST_JSON_BYTES / 2**20:.0f} MiB")
+            raise tarfile.ReadError(f"{name!r} is larger than {MOST_JSON_BYTES / 2**20:.0f} MiB")
         return LayerContent(self._file, layer).readall()
 
 
 def _normalise(name: str) -> str:
-    """Return a member's name without `.` and doubled slashes; raise ReadError if it may lead out."""
+    """Return a member's name without `.` and doubled slashes; raise ReadError if it may leave the archive."""
     if name.startswith("/") or ".." in name.split("/"):
-        raise tarfile.ReadError(f"the name {name!r} may lead out of it")
+        raise tarfile.ReadError(f"the name {name!r} may point outside the archive")
     return posixpath.normpath(name)
 
 
@@ -283,7 +283,7 @@ def _follow(name: str, target: str) -> str:
     """Return the name that a link leads to; raise ReadError if that is outside of the archive."""
     normal = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
     if normal.startswith(("/", "../")) or normal == "..":
-        raise tarfile.ReadError(f"the link {name!r} leads out of it")
+        raise tarfile.ReadError(f"the link {name!r} points outside the archive")
     return normal
 
 
@@ -310,18 +310,16 @@ def _describe_image(path: Path, tags: list[str], config: Any) -> tuple[str, dict
     """Return the tag and the labels of an image, which must belong together."""
     labels: dict[str, str] = (config.get("config") or {}).get("Labels") or {}
     if not all(isinstance(text, str) for text in labels.values()):
-        raise TypeError("a label that is no text")
+        raise TypeError("a label is not a string")
     name = ", ".join(tags) or "an image without a name"
     if absent := [label for label in LABELS if label not in labels]:
         raise UsageError(
-            f"{path}: {name} in it is no image of tfcompare's (it has no label {absent[0]}). Nothing was loaded; "
+            f"{path}: {name} in it is not a tfcompare image (it has no label {absent[0]}). Nothing was loaded; "
             "`docker load` takes any archive"
         )
     tag = f"tfcompare:{labels['tfcompare.version']}-{labels['tfcompare.flavour']}-{labels[SPEC_LABEL][:12]}"
     if tags != [tag]:
-        raise UsageError(
-            f"{path}: {name} in it is labelled as {tag}: name and labels do not belong together. Nothing was loaded"
-        )
+        raise UsageError(f"{path}: {name} in it is labelled as {tag}: name and labels do not match. Nothing was loaded")
     return tag, labels
 
 
@@ -349,15 +347,15 @@ def require_room(client: docker.DockerClient, path: Path, packed: Collection[Arc
                             "Nothing was loaded"
                         )
                 needed += taken
-    except Uncountable as error:
+    except UnknownLayerSize as error:
         raise UsageError(f"{path}: {error}. Nothing was loaded") from error
     except (*PARSE_ERRORS, RecursionError) as error:
-        raise _no_archive(path, error) from error
+        raise _make_archive_error(path, error) from error
 
 
 def _find_room(client: docker.DockerClient, count: int) -> tuple[int, str]:
     """Return how much this number of images may take, and what to report if they need more."""
-    most = MOST_BYTES * count, "more than any images of tfcompare's"
+    most = MOST_BYTES * count, "more than any tfcompare images"
     root = Path(str(client.info().get("DockerRootDir", "")))
     # An engine behind a socket runs on this machine, but its folders may be those of another container.
     if not client.api.base_url.startswith("http+docker:") or not root.is_absolute() or not root.is_dir():
@@ -367,47 +365,47 @@ def _find_room(client: docker.DockerClient, count: int) -> tuple[int, str]:
 
 
 def measure_layer(file: Any, layer: ArchivedLayer) -> Iterator[int]:
-    """Yield how much of a disk a layer takes up to each of its files; raise Uncountable if it could take more."""
+    """Yield, after each file, the disk space of a layer so far; raise UnknownLayerSize if an engine may need more."""
     part = io.BufferedReader(LayerContent(file, layer))
     if match := OTHER_COMPRESSION.match(part.peek(8)):
-        raise Uncountable(
-            f"a layer is packed by {match.lastgroup}, and only gzip can be unpacked to count what it needs; save the "
-            "image on an engine that packs its layers by gzip or not at all"
+        raise UnknownLayerSize(
+            f"a layer is compressed with {match.lastgroup}, and its unpacked size can be determined only for gzip; "
+            "save the image on an engine that compresses its layers with gzip or not at all"
         )
-    plain, number = SmallReads(_unpack(part)), 0
+    plain, number = LimitedReader(_unpack(part)), 0
     with tarfile.TarFile(fileobj=plain) as tar:
         for number, member in enumerate(tar, 1):
             if member.issparse() or any(key.startswith("GNU.sparse") for key in member.pax_headers):
-                raise Uncountable(f"the file {member.name!r} in a layer has holes, which an engine fills")
+                raise UnknownLayerSize(f"the file {member.name!r} in a layer has holes, which an engine fills")
             if member.size < 0:
-                raise Uncountable(f"the file {member.name!r} in a layer has a negative size")
+                raise UnknownLayerSize(f"the file {member.name!r} in a layer has a negative size")
             # A list of all members of a large layer would take much memory.
             tar.members = []  # type: ignore[attr-defined]
             yield member.offset_data + member.size + number * BLOCK_BYTES
-        # An engine might find more members where the list ends for this library.
+        # An engine might find more members after the point where this library stops.
         plain.seek(tar.offset)
         while rest := plain.read(CHUNK_BYTES):
             if rest.count(0) < len(rest):
-                raise Uncountable("a layer has more after its end")
+                raise UnknownLayerSize("a layer has data after its end")
             yield plain.tell() + number * BLOCK_BYTES
 
 
 @contextmanager
 def load_without_name(
-    client: docker.DockerClient, path: Path, image: ArchivedImage, tell: SendMessage
+    client: docker.DockerClient, path: Path, image: ArchivedImage, report_bytes: ReportProgress
 ) -> Iterator[str]:
     """Pass an image to the engine without a name and yield its id; remove it again unless it has a name at the end.
 
-    The engine gets only what `read_archive` has checked, in a new archive. If it then has more images or names than
-    that, the error lists them. `tell` is called with the number of bytes that the engine has taken each time.
+    The engine gets only what `read_archive` has checked, in a new archive. If the engine then has any other new images
+    or names, the error lists them. `report_bytes` is called with the size of each chunk that the engine has taken.
     """
     before = _list_images(client)
-    identity = _load(client, path, image, tell)
+    identity = _load(client, path, image, report_bytes)
     try:
-        if odd := find_unannounced(before, _list_images(client), identity):
+        if odd := find_unexpected_images(before, _list_images(client), identity):
             raise EnvironmentFailed(
                 f"{path}: since it was loaded, the engine has images or names that were not in it: {', '.join(odd)}. "
-                "If no other program has made them meanwhile, remove each with `docker image rm`"
+                "Unless another program created them in the meantime, remove each with `docker image rm`"
             )
         yield identity
     finally:
@@ -416,13 +414,13 @@ def load_without_name(
                 client.api.remove_image(identity)
 
 
-def _load(client: docker.DockerClient, path: Path, image: ArchivedImage, tell: SendMessage) -> str:
+def _load(client: docker.DockerClient, path: Path, image: ArchivedImage, report_bytes: ReportProgress) -> str:
     try:
         with _open(path) as file:
-            found = client.images.load(_with_progress(_write(file, image), tell))
+            found = client.images.load(_with_progress(_write(file, image), report_bytes))
         if len(found) == 1:
             return str(found[0].id)
-        error = "it names no image that it has loaded"
+        error = "it did not report which image it loaded"
     except APIError as refused:
         error = str(refused.explanation or refused)
     except ImageLoadError as refused:
@@ -433,16 +431,16 @@ def _load(client: docker.DockerClient, path: Path, image: ArchivedImage, tell: S
 
 
 # The keys are ids of images, and the values are their names.
-Listed = dict[str, frozenset[str]]
+ImageNames = dict[str, frozenset[str]]
 
 
-def _list_images(client: docker.DockerClient) -> Listed:
+def _list_images(client: docker.DockerClient) -> ImageNames:
     entries = client.api.images()
     return {entry["Id"]: frozenset(tag for tag in entry["RepoTags"] or () if tag != UNTAGGED) for entry in entries}
 
 
-def find_unannounced(before: Listed, after: Listed, loaded: str) -> list[str]:
-    """Return the names that are new or mean another image, and the images without a name that are new."""
+def find_unexpected_images(before: ImageNames, after: ImageNames, loaded: str) -> list[str]:
+    """Return the names that are new or refer to a different image, and the new images without a name."""
     odd = []
     for identity, names in after.items():
         odd += sorted(names - before.get(identity, frozenset()))
@@ -473,7 +471,7 @@ def _write_member(name: str, size: int, chunks: Iterable[bytes]) -> Iterator[byt
     yield bytes(-size % tarfile.BLOCKSIZE)
 
 
-def _with_progress(chunks: Iterable[bytes], tell: SendMessage) -> Iterator[bytes]:
+def _with_progress(chunks: Iterable[bytes], report_bytes: ReportProgress) -> Iterator[bytes]:
     for chunk in chunks:
-        tell(len(chunk))
+        report_bytes(len(chunk))
         yield chunk

@@ -15,7 +15,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.docker.image import BASE_ID, Recipe, local_id, recipe
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import archive
-from orchestrator.images.archive import ArchivedImage, SendMessage
+from orchestrator.images.archive import ArchivedImage, ReportProgress
 from orchestrator.images.inventory import ImageStatus, KeptImage, Key, find_entry, judge_image
 from orchestrator.images.verify import verify
 
@@ -121,12 +121,16 @@ def _find_problem(candidate: LoadableImage, *, replace: bool, lock_bases: bool) 
 
 
 def load_image(
-    client: docker.DockerClient, path: Path, candidate: LoadableImage, versions: Collection[Version], tell: SendMessage
+    client: docker.DockerClient,
+    path: Path,
+    candidate: LoadableImage,
+    versions: Collection[Version],
+    report_bytes: ReportProgress,
 ) -> None:
     """Load an image, and give it its name if it holds what its recipe says; raise EnvironmentFailed if it does not."""
     tag, recipe = candidate.packed.tag, candidate.status.recipe
     assert recipe is not None
-    with archive.load_without_name(client, path, candidate.packed, tell) as identity:
+    with archive.load_without_name(client, path, candidate.packed, report_bytes) as identity:
         found = verify(client, identity, tag, *find_entry(candidate.status, versions), recipe)
         if wrong := [check for check in found.checks if not check.ok]:
             check, more = wrong[0], f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""

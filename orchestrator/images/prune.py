@@ -85,7 +85,7 @@ def _garbage(
     used = [path for path in folders if environments.in_use(path)]
     return Garbage(
         images=images,
-        images_bytes=sizes.together(freed),
+        images_bytes=sizes.add_up(freed),
         containers=tuple(abandoned),
         environments=tuple((path, files.tree_size(path)) for path in folders if path not in used),
         spared=(*spared, *(KeptItem(name=f"environment {path.name}", why="it is in use") for path in used)),

@@ -1,4 +1,4 @@
-"""Formats sizes of images, and adds them up so that what images share is counted once."""
+"""Formats sizes of images, and adds them up so that shared layers are counted once."""
 
 from collections.abc import Iterable
 
@@ -21,5 +21,5 @@ def steps(client: docker.DockerClient, images: Iterable[str]) -> set[Step]:
     }
 
 
-def together(counted: Iterable[Step]) -> int:
+def add_up(counted: Iterable[Step]) -> int:
     return sum(size for _, _, size in set(counted))

@@ -16,7 +16,7 @@ from orchestrator.engines.docker.inside import Files, Imported, Inside, look_ins
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.terminal.strict_json import pick
 
-# `tensorflow` includes CUDA since 2.1, and the packages without CUDA have another name.
+# `tensorflow` includes CUDA from 2.1 on, and the packages without CUDA have another name.
 WITHOUT_CUDA = re.compile(r"(tensorflow|tf-nightly)-cpu==.*|tensorflow==(1\.|2\.0\.).*")
 MOST_NAMED = 5
 KERASES = ("keras", "keras-nightly")
@@ -50,7 +50,7 @@ class Verification:
 def verify(
     client: docker.DockerClient, image_id: str, name: str, version: Version, flavour: Flavour, recipe: Recipe
 ) -> Verification:
-    """Verify an image; `name` is what it is called in the result."""
+    """Verify an image; `name` is its name in the result."""
     with asking(f"{version.number}: its image could not be verified", EnvironmentFailed):
         labels = client.images.get(image_id).labels
         inside = look_inside(client, image_id, version.number)
@@ -100,7 +100,7 @@ def _tensorflow(version: Version, imported: Imported) -> Check:
 
 def _build(flavour: Flavour, imported: Imported) -> Check:
     if imported.cuda_build is None:
-        return Check("build", False, flavour.name, "not told: TensorFlow cannot be imported")
+        return Check("build", False, flavour.name, "unknown: TensorFlow cannot be imported")
     actual = f"CUDA {imported.cuda_version}".strip() if imported.cuda_build else "CPU"
     if flavour.name == "gpu":
         wanted = flavour.cuda.number if flavour.cuda else ""
@@ -125,7 +125,7 @@ def _packages(pinned: Mapping[str, str], inside: Inside) -> Check:
         *(f"{name} is missing" for name in sorted(pinned.keys() - installed.keys())),
         *(f"{name} {installed[name]} is extra" for name in sorted(installed.keys() - pinned.keys())),
         *(
-            f"{name} is {installed[name]}, locked is {pinned[name]}"
+            f"{name} is {installed[name]}, but {pinned[name]} is locked"
             for name in sorted(pinned.keys() & installed.keys())
             if installed[name] != pinned[name]
         ),

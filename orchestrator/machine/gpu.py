@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: the fixed facts of each GPU, and its readings at one moment. Without a driver, there are none.
+"""NVIDIA GPUs: the fixed facts of each GPU, and its readings at one moment. Without a driver, no GPU is found.
 
 Facts come from NVML, or from nvidia-smi if NVML does not answer. Readings come only from NVML, because a program that
 takes a tenth of a second to start would disturb what it observes.
@@ -15,8 +15,8 @@ from typing import Any, Literal
 from orchestrator.machine import nvidia_smi
 from orchestrator.model import GpuSpan
 
-# The keys are the driver's bits. An idle GPU, application clocks and display clocks are left out, because they are part
-# of how the GPU was set up.
+# The keys are the driver's bits. Idle, application clocks and display clocks are left out, because they are part of how
+# the GPU is used and set up.
 REASONS = {
     0x004: "power cap",
     0x008: "hardware slowdown",
@@ -33,12 +33,12 @@ DISTURBING = ("thermal slowdown", "power brake", "hardware slowdown")
 
 # The mode says how many processes may use a GPU at once; `exclusive` allows one.
 ComputeMode = Literal["shared", "exclusive", "prohibited"]
-# The position is NVML's number; the second mode, for one thread, is older than every TensorFlow.
+# Each mode is at the index of its number in NVML. Mode 1, for one thread, dates from before TensorFlow.
 MODES: tuple[ComputeMode, ...] = ("shared", "exclusive", "prohibited", "exclusive")
 SMI_MODES: dict[str, ComputeMode] = {
     "Default": "shared", "Exclusive_Thread": "exclusive", "Exclusive_Process": "exclusive", "Prohibited": "prohibited",
 }  # fmt: skip
-# The position is NVML's state of the links: none, not begun, begun, and ready.
+# Each value is at the index of NVML's state of the links: not supported, not started, in progress, and completed.
 LINKS = (None, False, False, True)
 
 
@@ -57,7 +57,7 @@ class Gpu:
     mig: bool | None
     free_mb: int | None = None
     mode: ComputeMode | None = None
-    # If switches link the GPU to others, this says whether the links are ready.
+    # If switches link the GPU to other GPUs, this is whether the links are ready.
     linked: bool | None = None
     # If the GPU is split (MIG), these are its slices; each is a GPU with the index of the whole.
     slices: tuple["Gpu", ...] = ()
@@ -302,7 +302,7 @@ def _handles(nvml: Any) -> tuple[tuple[int, Any], ...]:
 def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any, Any], ...]:
     """Return the index and handle of each GPU to read, and the handle on which to look for processes.
 
-    They are found once per choice, because they are read after each of hundreds of bursts. A slice has its own
+    They are found once per set of keys, because they are read after each of hundreds of bursts. A slice has its own
     processes and the clocks of its GPU.
     """
     if nvml is None:

@@ -30,7 +30,7 @@ def query_gpus() -> tuple[Row, ...]:
 
 @cache
 def _query(program: str) -> tuple[Row, ...]:
-    """Ask nvidia-smi once per process: it takes up to seconds if no process holds the driver open."""
+    """Ask nvidia-smi once per process: it can take seconds if no process holds the driver open."""
     fields: tuple[str, ...] = FIELDS
     while fields:
         argv = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]

@@ -15,7 +15,7 @@ Followed = Annotated[str, OneOf(FOLLOWED)]
 def from_name(name: str) -> Followed:
     """Return the followed property with this name; raise ValueError if it is unknown."""
     if name not in FOLLOWED:
-        raise ValueError(f"it follows {name!r}, which this tfcompare does not know")
+        raise ValueError(f"it follows {name!r}, which this version of tfcompare does not know")
     return name
 
 
@@ -33,9 +33,9 @@ def describe_change(metric: Followed, verdict: str) -> str:
     return {"slower": "differs", "faster": "differs", "same": "equal", "inconclusive": "not comparable"}[verdict]
 
 
-def compare_words(metric: Followed, verdict: str) -> str:
+def phrase_comparison(metric: Followed, verdict: str) -> str:
     """Complete a sentence about a version that has changed: `is slower than`, `needs more memory than`."""
     if metric == RESULTS:
-        return "returns other results than"
+        return "returns different results from"
     spec = METRICS[metric]
     return f"{spec.more if verdict == 'slower' else spec.less} than"

@@ -20,7 +20,7 @@ USUAL = ("slower", OPEN, DIED, EXPLORATORY, "first:slower", "memory:more", "outp
 FORM = "[METRIC:]VERDICT[>AMOUNT], e.g. slower, memory:more>10%, leak:more>4KiB, output:differs or died"
 
 
-class Judged(Protocol):
+class JudgedComparison(Protocol):
     @property
     def pair(self) -> Pair: ...
     @property
@@ -61,16 +61,16 @@ class Gate:
         """The fewest calls of a replicate that say anything about its metric."""
         return 0 if self.metric == OUTPUT else METRICS[self.metric or "time"].least_calls
 
-    def matches(self, judged: Judged) -> bool:
+    def matches(self, judged: JudgedComparison) -> bool:
         return self._is_about(judged, judged.report_verdict)
 
-    def matches_row(self, judged: Judged) -> bool:
+    def matches_row(self, judged: JudgedComparison) -> bool:
         """Return whether it would match if the row were the whole report."""
         return judged.row_only and self.verdict != OPEN and self._is_about(judged, judged.verdict)
 
-    def _is_about(self, judged: Judged, verdict: str) -> bool:
+    def _is_about(self, judged: JudgedComparison, verdict: str) -> bool:
         if judged.exploratory and not self.exploratory:
-            # It was open at the last look that had an error to spend.
+            # The comparison was undecided at the last look that had some of the allowed error left.
             verdict = OPEN
         if verdict != self.verdict:
             return False
@@ -85,16 +85,16 @@ class Gate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gated:
+class GatedComparisons:
     """The comparisons that gates are about.
 
-    `planned` are those that rounds were planned for, and `others` those of other metrics. `missing` counts by metric
-    those that could not be made, because an arm was refused, died or is not in both runs. Its key for planned ones is
-    None.
+    `planned` are those that rounds were planned for, and `others` those of other metrics. `missing` is the number of
+    comparisons of each metric that could not be made, because an arm was refused, died or is not in both runs. The key
+    of the planned comparisons is None.
     """
 
-    planned: Collection[Judged] = ()
-    others: Collection[Judged] = ()
+    planned: Collection[JudgedComparison] = ()
+    others: Collection[JudgedComparison] = ()
     outputs: Collection[OutputComparison] = ()
     missing: Mapping[str | None, int] = field(default_factory=dict)
     # The first missing comparison could not be made for this reason.
@@ -103,7 +103,7 @@ class Gated:
     # The verdicts of the report are corrected for this many comparisons.
     judged_together: int = 0
 
-    def find_rows(self, gate: Gate) -> Collection[Judged]:
+    def find_rows(self, gate: Gate) -> Collection[JudgedComparison]:
         """Return the comparisons that a gate is about, unless it is about results."""
         if gate.metric is None:
             return self.planned
@@ -117,19 +117,17 @@ def parse_gates(text: str) -> tuple[Gate, ...]:
     if EXPLORATORY not in parts:
         return tuple(gates)
     if all(gate.verdict == DIED for gate in gates):
-        raise UsageError(
-            f"--fail-on {text!r}: {EXPLORATORY} goes with the outcomes that count, e.g. slower,{EXPLORATORY}"
-        )
+        raise UsageError(f"--fail-on {text!r}: combine {EXPLORATORY} with a verdict, e.g. slower,{EXPLORATORY}")
     return tuple(replace(gate, exploratory=True) for gate in gates)
 
 
 def _parse(text: str) -> Gate:
     found = GATE.fullmatch(text)
     if found is None:
-        raise UsageError(f"--fail-on {text!r}: it is {FORM}")
+        raise UsageError(f"--fail-on {text!r}: expected {FORM}")
     metric, verdict, amount = found["metric"], found["verdict"], found["amount"]
     if metric is not None and metric not in (*METRICS, OUTPUT):
-        raise UsageError(f"--fail-on {text!r}: there is no metric {metric!r}; they are {', '.join(NAMES)}")
+        raise UsageError(f"--fail-on {text!r}: unknown metric {metric!r}; choose from {', '.join(NAMES)}")
     key: Metric | Literal["output"] | None = OUTPUT if metric == OUTPUT else METRICS[metric].name if metric else None
     # The share by which results differ is a percentage, like that of times.
     spec = METRICS["time" if key is None or key == OUTPUT else key]
@@ -142,7 +140,7 @@ def _parse(text: str) -> Gate:
     above = spec.parse_amount(amount) if amount else 0.0
     if above is None:
         wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage such as 10%"
-        raise UsageError(f"--fail-on {text!r}: after > follows {wanted}")
+        raise UsageError(f"--fail-on {text!r}: after > write {wanted}")
     as_comparisons = {"more": "slower", "less": "faster"}
     return Gate(text, key, as_comparisons.get(verdict, verdict), above)
 
@@ -200,7 +198,7 @@ def check_compared(gates: Sequence[Gate], compared: Sequence[str], what: str, ad
             raise UsageError(f"--fail-on {gate.text}: {what} {gate.name}; {advice.replace('{metrics}', names)}")
 
 
-def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | None:
+def find_gate_error(gates: Sequence[Gate], gated: GatedComparisons) -> TfCompareError | None:
     """Return the error for the requested outcomes that occurred, or None.
 
     Outcomes that make the answer incomplete come first: arms that died, if requested, and gates that had nothing to
@@ -226,7 +224,7 @@ def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | Non
         hits += missing if gate.verdict == OPEN else 0
         found += [f"{hits} {gate.text}"] if hits else []
         if not made and not hits:
-            why = _say_why(gate, of, [*reasons, gated.why_missing])
+            why = _explain_no_comparison(gate, of, [*reasons, gated.why_missing])
             idle.append(f"--fail-on {gate.text} had nothing to judge: {why}")
         compared = max(compared, of)
     matched = f"{', '.join(found)} of {format_count(compared, 'comparison')} (--fail-on {asked})"
@@ -235,7 +233,7 @@ def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | Non
     return OutcomeFound(matched) if found else None
 
 
-def describe_uncounted(gates: Sequence[Gate], gated: Gated) -> str:
+def describe_uncounted(gates: Sequence[Gate], gated: GatedComparisons) -> str:
     """Return a line about rows that have the outcome of a gate and are not certain enough to count, or ''."""
     counts = {gate.text: sum(map(gate.matches_row, gated.find_rows(gate))) for gate in gates}
     rows = ", ".join(f"{count} {text}" for text, count in counts.items() if count)
@@ -247,10 +245,10 @@ def describe_uncounted(gates: Sequence[Gate], gated: Gated) -> str:
     )
 
 
-def _say_why(gate: Gate, of: int, reasons: Sequence[str]) -> str:
+def _explain_no_comparison(gate: Gate, of: int, reasons: Sequence[str]) -> str:
     if not of:
-        return f"nothing was to be compared by {gate.name}"
+        return f"no comparison by {gate.name} was planned"
     none = f"none of {format_count(of, 'comparison')} could be made"
     if reason := next(filter(None, reasons), ""):
         return f"{none}: {reason}"
-    return f"{none}: calls of 0.1 s and more are too few to tell" if gate.least_calls else none
+    return f"{none}: cases whose calls take 0.1 s or more make too few calls" if gate.least_calls else none

@@ -12,8 +12,8 @@ from orchestrator.model import ArmKey, ArmResult, Magnitude, Metric, Replicate
 from orchestrator.stats.scale import RATIOS, Differences, MetricScale
 
 Unit = Literal["ms", "bytes", "count"]
-# Values are a figure on the scale of its metric, or those of the bursts of a replicate in order. They are empty if the
-# replicate has no such figure.
+# Values are figures of a replicate on the scale of a metric: one for the replicate, or one per burst in order. They are
+# empty if the replicate has no such figure.
 Values = tuple[float, ...]
 
 PERCENTAGE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,6})?) ?%?")
@@ -21,7 +21,7 @@ PERCENTAGE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,6})?) ?%?")
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec:
-    """A metric, of which more is worse.
+    """A metric; a larger figure is worse.
 
     `more` and `less` complete a sentence about a version.
     """
@@ -99,12 +99,12 @@ def find_figure(spec: MetricSpec, arms: Iterable[ArmResult], key: ArmKey) -> flo
 
 
 def in_ms(time_ns: float | None) -> float | None:
-    """Return a time in milliseconds, or None if the replicate lacks it, which 0 also means."""
+    """Return a time in milliseconds, or None if the replicate lacks it; a stored 0 also means None."""
     return time_ns / 1e6 if time_ns else None
 
 
 def in_bytes(size_kb: int | None) -> float | None:
-    """Return a size in bytes, or None if the replicate lacks it, which 0 also means."""
+    """Return a size in bytes, or None if the replicate lacks it; a stored 0 also means None."""
     return size_kb * 1024.0 if size_kb else None
 
 
@@ -114,7 +114,7 @@ def log_of(figure: float | None) -> Values:
 
 
 def show_bytes(size: float) -> str:
-    """Format a size as `360 MiB`, `12.4 GiB` or, for what a call adds, `97.3 KiB`."""
+    """Format a size as `360 MiB`, `12.4 GiB` or, for growth per call, `97.3 KiB`."""
     units = ((10 * 2**30, 2**30, ".1f", "GiB"), (2**20, 2**20, ".0f", "MiB"), (0, 2**10, ".1f", "KiB"))
     _, factor, form, unit = next(each for each in units if abs(size) >= each[0])
     return f"{size / factor:{form}} {unit}"

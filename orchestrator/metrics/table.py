@@ -1,4 +1,4 @@
-"""All metrics: how each is read from a replicate, its words, and its margin."""
+"""All metrics: how each is read from a replicate, the words for it, and its margin."""
 
 import math
 
@@ -17,7 +17,7 @@ PERCENTILES: dict[Metric, int] = {"p50": 50, "p95": 95, "p99": 99}
 
 
 def _leak(replicate: Replicate) -> Values:
-    """Return by how much a call lets memory grow, if a replicate made enough calls to show a leak."""
+    """Return by how much memory grows per call, if a replicate made enough calls to show a leak."""
     is_known = replicate.growth_bytes is not None and (replicate.growth_calls or 0) >= FEWEST_FOR_LEAK
     return (float(replicate.growth_bytes or 0),) if is_known else ()
 
@@ -50,7 +50,7 @@ SPECS = (
     # The peak memory of a program is that of the whole process.
     MetricSpec(
         name="memory", about="peak memory",
-        meaning="a replicate's peak memory after the first calls, as many in every version, without pages of files",
+        meaning="a replicate's peak memory after equally many first calls in every version, without pages of files",
         more="needs more memory", less="needs less memory",
         worse="more", better="less",
         values=lambda replicate: log_of(replicate.memory_kb or replicate.resident_kb),
@@ -60,7 +60,7 @@ SPECS = (
     # The size of the process does not matter. The calls of a replicate's first burst come before the first reading.
     MetricSpec(
         name="leak", about="growth of memory per call",
-        meaning="by how much a call lets memory grow; only of at least 200 calls", more="grows more with each call",
+        meaning="by how much memory grows per call; needs at least 200 calls", more="grows more with each call",
         less="grows less with each call", worse="more", better="less",
         values=_leak, units=BYTES_PER_CALL, resolution=PAGE / FEWEST_FOR_LEAK,
         figure=lambda replicate: next(iter(_leak(replicate)), None), unit="bytes", show=BYTES_PER_CALL.show,
@@ -76,20 +76,20 @@ SPECS = (
     ),
     # The import of TensorFlow in a worker is a property of a target, and not of a case.
     MetricSpec(
-        name="import", about="import of TensorFlow", meaning="of TensorFlow, once a worker",
+        name="import", about="import of TensorFlow", meaning="of TensorFlow, once per worker",
         more="takes longer to import", less="takes less time to import",
         values=lambda replicate: log_of(replicate.import_ns),
         figure=lambda replicate: in_ms(replicate.import_ns),
         show=format_time, margin=0.1, of_targets=True,
     ),
-    # A busy machine disturbs it less than wall time.
+    # A busy machine disturbs CPU time less than wall time.
     MetricSpec(
         name="cpu", about="CPU time per step", meaning="of all its threads and processes, after the warm-up, per step",
         more="uses more CPU time", less="uses less CPU time",
         values=lambda replicate: tuple(replicate.cpu_bursts), figure=lambda replicate: in_ms(replicate.cpu_ns),
         show=format_time,
     ),
-    # A run on a CPU has none.
+    # A run on a CPU has no GPU memory.
     MetricSpec(
         name="gpu_memory", about="peak memory of the GPU", meaning="the most that TensorFlow had in use",
         more="needs more memory of the GPU",
@@ -117,7 +117,7 @@ SPECS = (
         figure=lambda replicate: None if replicate.later_traces is None else replicate.later_traces / 1000,
         unit="count", show=COUNT_PER_CALL.show, margin=0.1,
     ),
-    # No replicate has it. The manifest has it for each environment.
+    # No replicate has a size. The manifest has that of each environment.
     MetricSpec(
         name="size", about="size of the environment",
         meaning="the packages of a virtual environment, or an image with all that it is built on",
@@ -125,7 +125,7 @@ SPECS = (
         worse="more", better="less", values=lambda replicate: (), figure=lambda replicate: None,
         unit="bytes", show=show_bytes, margin=0.05, of_targets=True, exact=True,
     ),
-    # Only a program that calls Keras' `fit` has it.
+    # Only a program that calls Keras' `fit` has this metric.
     MetricSpec(
         name="step", about="a step of fit", meaning="later steps of fit",
         more="is slower in a step of fit", less="is faster in a step of fit",

@@ -46,20 +46,20 @@ class Units:
         size = match and sizes.get(match["unit"].lower())
         return float(match["number"]) * size if match and size else None
 
-    def _of(self, amount: float) -> tuple[str, float, int]:
+    def _find_unit(self, amount: float) -> tuple[str, float, int]:
         return next((unit for unit in reversed(self.units) if abs(amount) >= unit[1]), self.units[0])
 
     def _format(self, amount: float, like: float, sign: str = "-", *, apart: bool = False) -> str:
-        _, size, decimals = self._of(like)
+        _, size, decimals = self._find_unit(like)
         while apart and round(amount / size, decimals) == 0:
             decimals += 1
         # Adding 0.0 turns minus zero into zero.
         rounded = round(amount / size, decimals) + 0.0
         text = f"{rounded:{sign}.{decimals}f}"
-        return text if self._of(like)[0] else text.removesuffix(".0")
+        return text if self._find_unit(like)[0] else text.removesuffix(".0")
 
     def _end(self, amount: float) -> str:
-        name = self._of(amount)[0]
+        name = self._find_unit(amount)[0]
         return f"{f' {name}' if name else ''}{self.per}"
 
 

@@ -23,9 +23,9 @@ REASONS = (
     (r"name or service not known|getaddrinfo|name resolution|nodename nor", "its host name is not known here", True),
     (r"connection refused", "it refused the connection", True),
     (r"timed out|timeout", "it did not answer in time", True),
-    (r"unreachable|no route to host", "there is no way to it through the network", True),
+    (r"unreachable|no route to host", "there is no network route to it", True),
     (r"starttls|ssl", "no encrypted connection to it could be made", False),
-    (r"connection (aborted|reset)|remote end closed|unexpectedly closed", "it broke off the connection", True),
+    (r"connection (aborted|reset)|remote end closed|unexpectedly closed", "it closed the connection", True),
 )
 THREADS = "notify"
 
@@ -68,23 +68,23 @@ class LogCapture(logging.Handler):
 
 
 @cache
-def ear() -> LogCapture:
-    ear = LogCapture()
+def install_log_capture() -> LogCapture:
+    capture = LogCapture()
     log = logging.getLogger("apprise")
-    log.addHandler(ear)
+    log.addHandler(capture)
     log.setLevel(logging.DEBUG)
     log.propagate = False
     # These loggers write the whole URL of every call, also in warnings about bad answers.
     for name in ("connection", "connectionpool", "response", "util.retry"):
         logging.getLogger(f"urllib3.{name}").addFilter(lambda record: not (record.threadName or "").startswith(THREADS))
-    return ear
+    return capture
 
 
 def explain_failure(heard: Sequence[str]) -> Outcome:
     """Return why a delivery failed, as far as that can be determined, and whether a later attempt may succeed."""
     text = "\n".join(heard)
     if any(line.startswith("Sent ") for line in heard):
-        return Outcome(delivered=False, why="it did not take all of it, or not for all recipients", again=False)
+        return Outcome(delivered=False, why="it did not accept the whole message or all recipients", again=False)
     if status := re.search(r"\berror=(\d{3})\b", text):
         code = int(status[1])
         advice = ADVICE.get(code, "")
@@ -96,4 +96,4 @@ def explain_failure(heard: Sequence[str]) -> Outcome:
     for pattern, why, again in REASONS:
         if re.search(pattern, text, re.IGNORECASE):
             return Outcome(delivered=False, why=why, again=again)
-    return Outcome(delivered=False, why="it could not be reached, or did not take it")
+    return Outcome(delivered=False, why="it could not be reached, or did not accept the message")

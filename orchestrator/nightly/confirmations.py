@@ -25,13 +25,13 @@ def settle(
     if not flagged:
         return [], []
     chosen = steps.limit_suspects(flagged, count_cells(points))
-    suspicious, repeated = (len(steps.cells_of(keys)) for keys in (flagged, chosen))
+    suspicious, repeated = (len(steps.list_cells(keys)) for keys in (flagged, chosen))
     which = "which" if repeated == suspicious else f"{repeated} of which, the most suspicious,"
     view.say(f"{suspicious} of {count_cells(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
     again: list[Point] = []
     for number, times in enumerate(steps.CONFIRM_TIMES):
         if number:
-            still = len(steps.cells_of(chosen))
+            still = len(steps.list_cells(chosen))
             view.say(f"{still} of them may still have changed, so more rounds follow: {_format_cases(chosen)}")
         points, warnings = _confirm(options, night, chosen, child, times)
         again += points
@@ -70,5 +70,5 @@ def _number(name: str) -> str:
 
 
 def _format_cases(keys: Sequence[Key]) -> str:
-    named = [f"{case} in {version}" for case, version in steps.cells_of(keys)]
+    named = [f"{case} in {version}" for case, version in steps.list_cells(keys)]
     return name_some(named)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.history.model import NightReport
-from orchestrator.nightly.apprise_log import THREADS, Outcome, ear, explain_failure
+from orchestrator.nightly.apprise_log import THREADS, Outcome, explain_failure, install_log_capture
 from orchestrator.nightly.message import MOST, Message, compose, trial
 from orchestrator.nightly.targets import NotifyTarget, load_plugin
 from orchestrator.terminal.view import View
@@ -125,7 +125,7 @@ class _Delivery:
         self._thread.join(max(seconds, 0.0))
 
     def _run(self) -> None:
-        with ear().listening() as heard:
+        with install_log_capture().listening() as heard:
             try:
                 plugin = load_plugin(self.target.url, self.target.name)
                 delivered = bool(plugin.notify(**_fit_to_service(plugin, self._composed)))

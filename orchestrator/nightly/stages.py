@@ -16,7 +16,7 @@ from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.redact import redact_words
 from orchestrator.results.exit_error import find_error
-from orchestrator.results.more_rounds import same_sources
+from orchestrator.results.more_rounds import check_sources
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View
@@ -40,27 +40,27 @@ def run_stage(
 ) -> tuple[Run | None, ChildEnd]:
     """Run `tfcompare run` once and read whatever it measured, however it ended.
 
-    A run with lost, duplicate or foreign results counts as no run, so that it does not get into the history.
+    A run with lost, duplicate or foreign results is not returned, so that it does not get into the history.
     """
     path = stage_path(night, stage)
-    ended = child.run(["run", "--output", str(path), *_list_words(options, night, cases, rounds)])
+    ended = child.run(["run", "--output", str(path), *_list_arguments(options, night, cases, rounds)])
     if not (path / "manifest.json").is_file():
         return None, ended
-    run = _settle(load_run(path), night)
+    run = _move_to_history(load_run(path), night)
     if broken := run.evaluation.broken:
-        reason = f"{'; '.join(broken)}. Nothing of this run is in the history; {run.path} keeps it"
+        reason = f"{'; '.join(broken)}. This run was not added to the history; its folder is {run.path}"
         return None, replace(ended, exit_code=ContractBroken.exit_code, last_lines=reason)
     return run, ended
 
 
-def _list_words(options: NightOptions, night: NightContext, cases: Iterable[str], rounds: int) -> list[str]:
+def _list_arguments(options: NightOptions, night: NightContext, cases: Iterable[str], rounds: int) -> list[str]:
     words = ["--versions", ",".join(night.resolved.versions), "--control", "--rounds", str(rounds)]
     words += ["--suite", options.suite] if options.suite else []
     words += [word for case in cases for word in ("--case", case)]
     return [*words, "--format", "json", *options.flags]
 
 
-def _settle(run: Run, night: NightContext) -> Run:
+def _move_to_history(run: Run, night: NightContext) -> Run:
     """Rename the folder of a run that has ended to its name in the history."""
     path = night.store.runs / run.plan.run
     run.path.rename(path)
@@ -70,7 +70,7 @@ def _settle(run: Run, night: NightContext) -> Run:
 def find_screen(options: NightOptions, night: NightContext, counted: Collection[str]) -> tuple[Run, ChildEnd] | None:
     """Return a complete screen with tonight's options that a killed nightly run of this day measured, if any.
 
-    `counted` are the runs of those nightly runs whose results were recorded.
+    `counted` are the runs whose results a nightly run has recorded.
     """
     for day in (night.started, night.started - timedelta(days=1)):
         for path in sorted(night.store.runs.glob(f"{day:%Y%m%d}-*"), reverse=True):
@@ -80,7 +80,7 @@ def find_screen(options: NightOptions, night: NightContext, counted: Collection[
                     run = load_run(path)
                     is_ours = run.plan.run not in counted and run.manifest.host.get("id") == night.host
                     if is_ours and not run.evaluation.broken:
-                        run = _settle(run, night)
+                        run = _move_to_history(run, night)
                         return run, _describe_end(run)
     return None
 
@@ -93,14 +93,15 @@ def _is_screen(options: NightOptions, night: NightContext, path: Path) -> bool:
     if (run, flag, stage) != ("run", "--output", "screen"):
         return False
     day = options.find_date(datetime.strptime(started, STAMP).replace(tzinfo=UTC))
-    if day != night.date or tuple(words) != redact_words(_list_words(options, night, options.selected, options.rounds)):
+    wanted = redact_words(_list_arguments(options, night, options.selected, options.rounds))
+    if day != night.date or tuple(words) != wanted:
         return False
     with folder.hold():
         *entries, last = folder.entries()
     if not isinstance(last, Finished) or last.cut or any(isinstance(entry, Extended) for entry in entries):
         return False
     manifest = folder.read_manifest()
-    same_sources(folder.read_plan(), manifest, folder, options.own_workloads)
+    check_sources(folder.read_plan(), manifest, folder, options.own_workloads)
     return manifest.variables == (find_of_tensorflow() if "--inherit-env" in options.flags else {})
 
 
@@ -119,13 +120,13 @@ def stage_path(night: NightContext, stage: Stage) -> Path:
 
 
 def read_history(night: NightContext) -> Read:
-    """Read the history without what this machine measured in its future."""
+    """Read the history, without results of this machine that are dated in the future."""
     return night.store.read().until(datetime.now(UTC), night.host)
 
 
 def describe_ending(ended: ChildEnd, what: str) -> list[str]:
     if ended.hung:
-        return [f"{what} took too long and was ended; what it had measured is kept"]
+        return [f"{what} took too long and was ended; its results so far are kept"]
     if ended.exit_code in (0, ArmsDied.exit_code, EnvironmentFailed.exit_code):
         # The arms and versions themselves are reported with their reasons.
         return []
@@ -133,4 +134,4 @@ def describe_ending(ended: ChildEnd, what: str) -> list[str]:
 
 
 def count_cells(points: Sequence[Point]) -> int:
-    return len(steps.cells_of(point.key for point in points if not point.key.is_control))
+    return len(steps.list_cells(point.key for point in points if not point.key.is_control))

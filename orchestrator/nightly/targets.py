@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.errors import UsageError
-from orchestrator.nightly.apprise_log import ear
+from orchestrator.nightly.apprise_log import install_log_capture
 from orchestrator.redact import mask_url
 from orchestrator.terminal.view import View
 
@@ -90,7 +90,7 @@ def load_plugin(url: str, where: str) -> "apprise.NotifyBase":
         import apprise
     except ModuleNotFoundError as error:
         raise UsageError(f"{where}: notifications need apprise: pip install 'tfcompare[notify]'") from error
-    ear()
+    install_log_capture()
     # The messages have no pictures, since the reader's program would fetch them from another server.
     asset = apprise.AppriseAsset(
         app_id="tfcompare", app_desc="tfcompare", app_url="", image_url_mask="", image_url_logo=""

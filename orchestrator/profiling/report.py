@@ -37,7 +37,7 @@ SCHEMA = "tfcompare.profile/1"
 WIDE = 110
 MOST_SHRUNK = 3
 # A short description names at most this many functions; a change below this share of a step is the profiler's noise.
-MOST_LISTED_GROWN, MOST_TOLD_SHRUNK, LEAST_LISTED_SHARE = 3, 2, 0.01
+MOST_LISTED_GROWN, MOST_LISTED_SHRUNK, LEAST_LISTED_SHARE = 3, 2, 0.01
 WRITTEN_IN_C = "C"
 # These are the least width of a function's name, and the width of a version's figures next to it.
 NARROWEST_NAME, FIGURES, WIDE_FIGURES = 24, 15, 22
@@ -78,7 +78,7 @@ def describe_difference(profiled: ProfileResult) -> tuple[str, ...]:
         if len(case.profiles) < 2:
             continue
         more = grown(case.rows, own, case.splits)[:MOST_LISTED_GROWN]
-        less = shrunk(case.rows)[:MOST_TOLD_SHRUNK]
+        less = shrunk(case.rows)[:MOST_LISTED_SHRUNK]
         least = LEAST_LISTED_SHARE * max(parts.step_ms for parts in case.splits)
         for row in (*more, *less):
             before, after = (value(cell, own) for cell in row.cells)
@@ -108,8 +108,8 @@ def layout_profile(profiled: ProfileResult, width: int) -> RenderableType:
         safe_text(f"tfcompare profile {heading.run}", style="bold"),
         safe_text(facts, style="dim"),
         safe_text(
-            "A profiler slows calls down, Python code most of all. Take from here where the time goes; `tfcompare run` "
-            "measures how long it takes.",
+            "A profiler slows calls down, Python code most of all. It shows where the time goes; `tfcompare run` "
+            "measures how long a step takes.",
             style="yellow",
         ),
     ]
@@ -183,7 +183,7 @@ def _tables(case_profiles: CaseProfiles, top: int, width: int) -> Iterable[Table
         yield columns.table(f"{what}{against}, with all that they call", by_cumulative, cumulative)
         yield columns.table(f"{what}{against}, by themselves", by_own, own, with_totals=True)
         if less:
-            yield columns.table(f"gone or shrunk{against}, by themselves", less, own)
+            yield columns.table(f"gone or shrunk functions{against}, by themselves", less, own)
 
 
 def _columns(case_profiles: CaseProfiles, width: int) -> Iterable["Columns"]:
@@ -284,9 +284,9 @@ def _share(milliseconds: float, parts: Split) -> str:
 
 def _legend(profiled: ProfileResult) -> Iterable[str]:
     yield (
-        "build: until the third call, and functions called once or twice after it; train: functions called once a "
-        "step; other: all the rest, also what these call at another rate. Percentages are of the step: the time "
-        "without the build."
+        "build: all up to the third call, and functions called once or twice after it; train: functions called once "
+        "per step; other: the rest, including functions that these call at a different rate. Percentages are of the "
+        "step: the time without the build."
     )
     yield (
         "profiler: how many times as long a call takes under it. -: not called there. C: written in C, with what it "

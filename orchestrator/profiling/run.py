@@ -1,4 +1,4 @@
-"""The course of a profile: where the time of each case goes in each version. Nothing here is measured or judged."""
+"""Profiles each case in each version, to show where its time goes. Nothing here is measured or judged."""
 
 import shutil
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from orchestrator.terminal.view import View
 
 # Fewer calls would make functions called once per step look like functions called once or twice.
 FEWEST_CALLS = 3
-TIMEOUT_HINT = " (--timeout allows longer, --calls fewer)"
+TIMEOUT_HINT = " (raise --timeout or lower --calls)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def _profile(options: ProfileOptions, session: Session) -> ProfileResult:
             for target in plan.targets:
                 view.preparing(str(target), f"profiling {case.label}")
                 arms.append(profiler.profile(case, target, len(arms)))
-                _keep(arms[-1], folder)
+                _write_arm(arms[-1], folder)
                 reason = f": {arms[-1].reason}" if arms[-1].reason else ""
                 view.say(f"{target} {arms[-1].outcome} {case.label}{reason}")
     error = employed.error
@@ -123,7 +123,7 @@ def _write_heading(options: ProfileOptions, run: Session, ready: dict[Target, Re
     return heading
 
 
-def _keep(arm: ProfiledArm, folder: RunFolder) -> None:
+def _write_arm(arm: ProfiledArm, folder: RunFolder) -> None:
     """Write the arm's files: all that is known about it, and its stacks for flame graphs."""
     stem_path = folder.path / "profiles" / stem(arm.case, arm.target)
     _write(Path(f"{stem_path}.json"), formats.PROFILE.stamp(ARM.dump_json(arm, indent=1)) + b"\n")

@@ -22,7 +22,7 @@ def format_minutes_seconds(seconds: float) -> str:
 
 
 def format_hours_minutes(length: timedelta) -> str:
-    """Format the time until a nightly run or during one: `12 min`, or `3 h 12 min`."""
+    """Format the time until a nightly run, or how long it has run: `12 min`, or `3 h 12 min`."""
     minutes = max(0, round(length.total_seconds() / 60))
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
 

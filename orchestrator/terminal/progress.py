@@ -1,4 +1,4 @@
-"""What a run shows while it is in progress, always on stderr: a live table in a terminal, plain lines elsewhere."""
+"""The display of a run in progress, always on stderr: a live table in a terminal, plain lines elsewhere."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -17,20 +17,20 @@ from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import escape_lines, safe_text
 from orchestrator.terminal.view import RoundDone, View
 
-# More than this many decisions of a look are only counted.
+# If a look decides more comparisons than this, the others are counted and not named.
 MOST_NAMED = 3
 # At most this many lines are overwritten while versions are prepared.
 MOST_SHOWN = 20
-# Each redraw takes a little of a machine that measures.
+# Each redraw takes CPU time from the measurement.
 REDRAWN_PER_S = 2
-# These lines of the screen are left to what a table is followed by.
+# This many lines of the screen are kept free for the text below the table.
 BELOW_TABLE = 3
 
 DrawTable = Callable[[Evaluation, int], RenderableType]
 
 
-class Plain(View):
-    """A view for logs: the lines that stay, and one line per look."""
+class PlainView(View):
+    """A view for logs: messages, and one line per look."""
 
     def __init__(self, console: Console, *, verbose: bool) -> None:
         self._console = console
@@ -51,11 +51,11 @@ class Plain(View):
     def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
         more = f"; and {len(new) - MOST_NAMED} more" if len(new) > MOST_NAMED else ""
         named = f"; new: {'; '.join(new[:MOST_NAMED])}{more}" if new else ""
-        ahead = f"; {describe_ahead(self._last)}" if self._last else ""
+        ahead = f"; {describe_remaining(self._last)}" if self._last else ""
         self.say(f"after round {number}, {decided} of {comparisons} comparisons are decided{named}{ahead}")
 
 
-class Animated(Plain):
+class AnimatedView(PlainView):
     """A view for terminals: one line per version during preparation, then a table, and below it what is measured."""
 
     def __init__(self, console: Console, *, verbose: bool, draw_table: DrawTable | None = None) -> None:
@@ -65,7 +65,7 @@ class Animated(Plain):
         self._live = Live(console=console, transient=True, refresh_per_second=REDRAWN_PER_S)
         self._stages: dict[str, str] = {}
         self._where = ""
-        self._table: Drawn | None = None
+        self._table: DrawnLines | None = None
         # Versions are prepared by several threads.
         self._drawing = threading.Lock()
 
@@ -82,7 +82,7 @@ class Animated(Plain):
         super().preparing(version, text)
         with self._drawing:
             if len(self._stages) > MOST_SHOWN:
-                # If there are many hosts, those are shown that spoke last.
+                # If there are many hosts, the ones that reported last are shown.
                 self._stages.pop(version, None)
             self._stages[version] = text
             self._draw()
@@ -98,11 +98,11 @@ class Animated(Plain):
             width, height = self._console.size
             lines = self._console.render_lines(self._draw_table(evaluation, width), pad=False)
             with self._drawing:
-                self._table = Drawn(lines[: max(height - BELOW_TABLE, 1)])
+                self._table = DrawnLines(lines[: max(height - BELOW_TABLE, 1)])
                 self._draw()
 
     def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
-        # The table shows it.
+        # If there is a table, it shows which comparisons are decided.
         if not self.draws_tables:
             super().look_done(number, new, decided, comparisons)
 
@@ -112,11 +112,11 @@ class Animated(Plain):
             grid.add_row(Text(version, style="bold"), _one_line(text))
         if not self._stages:
             grid.add_row(_one_line(self._where))
-            grid.add_row(_one_line(describe_ahead(self._last) if self._last else "", style="dim"))
+            grid.add_row(_one_line(describe_remaining(self._last) if self._last else "", style="dim"))
         self._live.update(Group(self._table, grid) if self._table and not self._stages else grid)
 
 
-class Drawn:
+class DrawnLines:
     """Lines that were drawn once, so that it takes no time to show them again."""
 
     def __init__(self, lines: Sequence[Sequence[Segment]]) -> None:
@@ -128,7 +128,7 @@ class Drawn:
             yield Segment.line()
 
 
-def describe_ahead(done: RoundDone) -> str:
+def describe_remaining(done: RoundDone) -> str:
     """Say how long a round takes, when the next look comes and what it could show, and how long the rest may take."""
     parts = [f"a round of {format_count(done.cases, 'case')} takes {format_minutes_seconds(done.took_s)}"]
     if done.next_look and done.next_s is not None:
@@ -149,5 +149,5 @@ def choose_view(console: Console, *, quiet: bool, verbose: bool, draw_table: Dra
     if quiet:
         return View()
     if console.is_terminal:
-        return Animated(console, verbose=verbose, draw_table=draw_table)
-    return Plain(console, verbose=verbose)
+        return AnimatedView(console, verbose=verbose, draw_table=draw_table)
+    return PlainView(console, verbose=verbose)

@@ -152,7 +152,7 @@ def test_a_build_that_returns_no_call_is_told_what_to_return(veteran: Bench):
     veteran.workload("silent", "def build(tf, params):\n    lambda: None")
     _, died = veteran.open("silent")
     assert isinstance(died, Died)
-    assert "build() returned NoneType; it must return the call to time (raised in build" in died.reason
+    assert "build() returned NoneType; it must return the function to measure (raised in build" in died.reason
     veteran.measure()
 
 

@@ -172,7 +172,7 @@ def test_a_machine_runs_and_opens_nothing_but_what_a_run_wants(fleet: FleetOverS
     down = fleet.call("fleet", "down")
     assert down.returncode == 0, down.stderr
     assert not (fleet.kept / "fleet.json").exists()
-    assert "there is no fleet" in fleet.call("fleet", "down").stderr
+    assert "no fleet is stored" in fleet.call("fleet", "down").stderr
 
 
 @pytest.mark.long

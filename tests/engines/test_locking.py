@@ -34,7 +34,7 @@ def test_a_patch_is_locked_on_first_use_and_needs_no_index_on_the_second(monkeyp
     assert pinned(flavour.lock, "tensorflow-cpu") == "2.3.1"
     assert pinned(flavour.lock, "keras") == version.keras == "2.4.3"
     assert said == [
-        "2.3.1: locking it, as 2.3 is in the table",
+        "2.3.1: locking it with the requirements of 2.3",
         f"2.3.1: locked for Python 3.7 in {flavour.lock}",
     ]
     monkeypatch.setenv("PATH", "/nowhere")
@@ -58,7 +58,7 @@ def test_a_patch_without_a_wheel_for_its_releases_python_takes_another():
 
 
 def test_a_patch_that_the_index_does_not_have_is_told_and_leaves_nothing_behind():
-    with pytest.raises(UsageError, match=r"2.3.99: the index has no TensorFlow of that number .* here as 2.3.4"):
+    with pytest.raises(UsageError, match=r"2.3.99: the index has no TensorFlow .*; 2.3.4 of the same release is"):
         lock_on_demand.provide_locks(["2.3.99"], View())
     assert not user_data.find_user_table().exists()
 
@@ -67,8 +67,8 @@ def test_the_newest_nightly_is_found_and_a_day_of_long_ago_takes_the_oldest():
     known = lock_on_demand.nightlies()
     assert known
     said: list[str] = []
-    _, newest = lock_on_demand.nearest("nightly", known, Heard(said))
-    _, oldest = lock_on_demand.nearest("nightly-20200101", known, Heard(said))
+    _, newest = lock_on_demand.find_nearest_nightly("nightly", known, Heard(said))
+    _, oldest = lock_on_demand.find_nearest_nightly("nightly-20200101", known, Heard(said))
     assert lock_on_demand.date_of(newest) == max(map(lock_on_demand.date_of, (one for one in known if ".dev" in one)))
     assert lock_on_demand.date_of(oldest) < lock_on_demand.date_of(newest)
     assert len(said) == 1

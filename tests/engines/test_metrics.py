@@ -87,7 +87,7 @@ def test_memory_first_call_leak_and_result_are_told(tfcompare: str, own: Path, t
     told = " ".join(run_command(tfcompare, "report", tmp_path / "run", "--table", "details").stdout.split())
     assert "2.0.0 needs more memory than 1.14.0 in 1 of 1 case (changed, " in told
     assert "2.0.0 takes longer for the first call than 1.14.0 in 1 of 1 case (changed, " in told
-    assert "2.0.0 returns other results than 1.14.0 in 1 of 1 case (changed: one value by " in told
+    assert "2.0.0 returns different results from 1.14.0 in 1 of 1 case (changed: one value by " in told
     # Also what the run was not asked for.
     other = run_command(tfcompare, "report", tmp_path / "run", "--metric", "memory,build,leak,import")
     assert "2.0.0 grows more with each call than 1.14.0 in 1 of 1 case (changed, " in " ".join(other.stdout.split())

@@ -170,7 +170,7 @@ def test_a_run_of_a_stranger_is_not_continued_without_a_question(stranger: Stran
     more = ("run", "--resume", run, "--rounds", "2")
     done = stranger.call(*more)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    assert f"`tfcompare trust {run}` shows what would run, and asks you" in done.stderr
+    assert f"`tfcompare trust {run}` shows what would run and asks you to confirm" in done.stderr
     shown = stranger.call("trust", run, "--yes")
     assert shown.returncode == 0, shown.stderr
     assert "engine: venv" in shown.stdout

@@ -72,7 +72,7 @@ def test_an_index_that_breaks_off_is_no_wrong_hash(made: Version, index: Little,
 
 def test_an_index_that_wants_a_login_says_how_to_give_one(made: Version, index: Little, tmp_path: Path) -> None:
     """Alone, pip 23.2 says that there is no such version."""
-    with pytest.raises(EnvironmentFailed, match="refuses to serve without a login, or to this one"):
+    with pytest.raises(EnvironmentFailed, match="requires a login, or refuses this one"):
         prepared(made, tmp_path / "log", index_url=index.without_login)
 
 

@@ -17,7 +17,7 @@ def lock(number: str, used_days_ago: float = 0.0, requirements: str = "") -> Ver
     """As if it had been locked and used then."""
     header = f"{locking.WRITTEN_BY}{lock_on_demand.ON_FIRST_USE}{number}\n"
     flavour = FlavourTable(pythons=("3.11",), requirements=(f"tf-nightly=={number}",))
-    lock_on_demand._keep(number, "cpu", flavour, header + requirements, View())
+    lock_on_demand._store_lock(number, "cpu", flavour, header + requirements, View())
     [version] = catalog.resolve_versions([number], fewest=1)
     age(version, used_days_ago)
     return version

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from orchestrator.bisect.state import Question, Skipped, State, Step
+from orchestrator.bisect.state import Question, SkippedVersion, State, Step
 from orchestrator.plan.request import RunOptions
 from tests.support.builders import case
 from tests.support.worlds import MARGIN, World, stepped
@@ -29,7 +29,9 @@ def told(world: World, candidates: Sequence[str] = RELEASES, most: int = 100, **
     while (found := known.search_result).wanted and len(known.steps) < most:
         wanted = found.wanted[0]
         findings, lost = world.measure(wanted)
-        skipped = tuple(Skipped(version=one, reason="refused: not in this one", environment=False) for one in lost)
+        skipped = tuple(
+            SkippedVersion(version=one, reason="refused: not in this one", environment=False) for one in lost
+        )
         step = Step(
             kind=wanted.kind, versions=wanted.versions, run=f"steps/{len(known.steps) + 1:02}", seconds=30.0,
             findings=tuple(findings), skipped=skipped,

@@ -46,7 +46,7 @@ def test_a_target_comes_back_from_its_name(made: Target):
 
 @pytest.mark.parametrize("name", ["", "+control", "2.0+control+control"])
 def test_what_is_no_name_of_a_target_is_refused(name: str):
-    with pytest.raises(ValueError, match="is no name of a target"):
+    with pytest.raises(ValueError, match="is not a valid name of a target"):
         Target.parse(name)
 
 

@@ -13,23 +13,23 @@ from tools.docs import WRITTEN
 CLAIMS_HEAD = """# Claims
 
 Public claims about TensorFlow's speed, memory and results, as files in `workloads/claims/`, each with the comparison
-that tests it. `tfcompare reproduce` tests them all, `tfcompare reproduce predict-after-compile` one, `--suite studies`
-those of the studies that this tool began with; `--list` shows them.
+that tests it. `tfcompare reproduce` tests all of them, and `tfcompare reproduce predict-after-compile` tests one of
+them. `--suite studies` tests those of the studies that this tool began with, and `--list` lists them.
 
 | verdict | what it means |
 |---|---|
 | `reproduced` | every statement of the claim was seen here |
-| `reproduced, smaller` | so was the effect, but less of it: the interval leaves out the published ratio |
-| `not reproduced` | at least one was not: it is the other way round, or smaller than what has to be seen |
-| `inconclusive` | neither could be shown, or a control of ours shows the effect as well; the reason says why |
+| `reproduced, smaller` | the effect was seen, but smaller: the interval excludes the published ratio |
+| `not reproduced` | at least one statement was not seen: its effect is reversed, or smaller than required |
+| `inconclusive` | neither could be shown, or one of our own controls also shows the effect; the reason is printed |
 | `needs a GPU` | it cannot be tested on the device that was measured |
 
 How much of an effect has to be seen follows from one rule and is not set claim by claim, so that none can be tuned
 until it passes. If the source gives a ratio for this workload (`published`), at least half of it on the log scale
-has to be seen (its square root), because machines differ: of a published 10x, 3.16x. If the source gives only a
-direction, more than 5 % has to be seen. `same` means within 5 %, and `within 1.25x` where the source says `about` or
-measured once. A ratio is seen when its interval leaves out 1 and its estimate is at least so large: the interval shows
-that there is an effect, and how large it is can be read off the interval that is printed. A ratio that is larger than
+has to be seen (its square root), because machines differ: for a published 10x, this is 3.16x. If the source gives only
+a direction, more than 5 % has to be seen. `same` means within 5 %, and `within 1.25x` where the source says `about` or
+measured once. A ratio is seen when its interval leaves out 1 and its estimate is at least that large: the interval
+shows that there is an effect, and the printed interval also shows its size. A ratio that is larger than
 the published one is `reproduced` as well; the line shows both.
 
 Two arms are the same only when the whole interval lies inside the bounds, and not the same when all of it lies outside.
@@ -37,10 +37,10 @@ This asks for more than the rule for a difference, and it has to: an interval th
 happens, whatever its width, while an interval that reaches over a bound does not rule out a difference. By its estimate
 alone, a measurement that is too noisy to tell anything would confirm that two arms are the same.
 
-`published` is only for a ratio whose workload, versions and kind of device are those of the source, as far as what is
-measured depends on the device; a measurement may repeat the same thing less often. Otherwise the ratio is in the
-statement only, with the reason why it is not tested, and the claim is tested for its direction. The share that a
-function takes in a profile may be that of another net of the same size; the statement says so then.
+`published` is only for a ratio whose workload, versions and kind of device are those of the source; the device may
+differ if it does not affect the result, and a measurement may repeat the same work less often. Otherwise the ratio is
+in the statement only, with the reason why it is not tested, and the claim is tested for its direction. The share that a
+function takes in a profile may come from another net of the same size; if so, the statement mentions it.
 
 A control must not show the effect (`not slower` and the like): its whole interval has to stay below 1.25x, unless the
 source gives a reason for another bound. Some controls are ours: the source does not have them. If all else holds and
@@ -50,11 +50,11 @@ Words for how much are read by one rule: {readings}.
 Half of that on the log scale has to be seen as well. It is printed as `read as 10x`, because no source has that figure.
 
 Looks, intervals and rounds are as in every run. `--suite studies` measures for at most 19 minutes unless `--budget`
-says otherwise. What would take longer than that is in `--suite full`.
+says otherwise. Claims that would take longer are in `--suite full`.
 
 ## Your own claim
 
-One file in `workloads/claims/`, named for the claim:
+Write one file in `workloads/claims/`, and name it after the claim:
 
 ```toml
 {example}```
@@ -69,10 +69,10 @@ A control has no `published`; `below` is the ratio that it must stay below, 1.25
 says that the source does not have it. All statements of a claim have to hold. Besides comparisons there are
 
 - `[[sets]]`: two versions over all cases that some selectors name, with `mean_within` for the geometric mean of their
-  ratios, or with `more_often` for what more cases are than the other way round;
+  ratios, or with `more_often`, which is `slower` if more cases have to be slower than faster, or `faster`;
 - `[[parts]]`: three cases in a `target`, of which `step` has to have `at_least` this part of the difference between
   `baseline` and `candidate`, on the log scale;
-- `[[returns]]`: a `case` and two versions whose results are `expected` to be `equal`, if only
+- `[[returns]]`: a `case` and two versions whose results are `expected` to be `equal`, at least
   [within tolerance](metrics.md#do-both-return-the-same), or to be different (`differs`);
 - `[[bounds]]`: a figure of one arm, with `at_least` or `at_most`: `traces`, `traces_per_call`, `memory_mb`,
   `import_s`, `build_s`, `first_s`, `time_s`, or `first_over_time`, the first call over a later one;
@@ -81,14 +81,14 @@ says that the source does not have it. All statements of a claim have to hold. B
 - `[[holds]]`: a `target` and a `case` that checks itself: its step raises an `AssertionError` where the statement is
   false.
 
-`said_of` lists the devices and systems that the source speaks of, and `devices` where the claim may be tested. The two
-differ often: many reports come from one GPU, and the overhead that they describe can be seen on a CPU as well. `source`
-is a link or a title, then in brackets the passage, or the author of the comment and its date. `quote` is at most one
-sentence of it, word for word. `read_as` is for words; the statement has to quote them. Figures and number words of the
-title have to be those that are tested; `python -m tools.docs --check` says which are not.
+`said_of` lists the devices and systems that the source names, and `devices` lists those on which the claim may be
+tested. They often differ: many reports come from one GPU, and the overhead that they describe can be seen on a CPU as
+well. `source` is a link or a title, then in brackets the passage, or the author of the comment and its date. `quote` is
+at most one sentence of it, word for word. `read_as` is for words; the statement has to quote them. Figures and number
+words of the title have to be those that are tested; `python -m tools.docs --check` says which are not.
 """
 
-# This file lists what the studies say and no claim tests, each with the reason.
+# This file lists the statements of the studies that no claim tests, each with the reason.
 UNTESTED = Path(__file__).parent / "claims_untested.md"
 
 
@@ -101,7 +101,7 @@ def claims_page() -> str:
     titles = {
         "studies": "The claims of the first studies",
         "reported": "The claims of single reports",
-        "full": "The claims that take long",
+        "full": "The claims that take a long time",
     }
     for suite in claims.SUITES:
         of_suite = [claim for claim in all_claims.values() if claim.suite == suite]
@@ -114,10 +114,10 @@ def _claim(claim: Claim) -> str:
     facts = [f"Source: {_link(claim.source)}", format_said_of(claim), f"tested on: {' and '.join(claim.devices)}"]
     if claim.withdrawn:
         facts.append("withdrawn by its own reporter")
-    lines = [f"### {claim.name}", "", f"**{_capital(claim.title)}.** {' '.join(claim.statement.split())}", ""]
+    lines = [f"### {claim.name}", "", f"**{_capitalize(claim.title)}.** {' '.join(claim.statement.split())}", ""]
     if claim.quote:
         lines += [f"> {claim.quote}", ""]
-    lines += [". ".join(_capital(fact) for fact in facts if fact) + ".", ""]
+    lines += [". ".join(_capitalize(fact) for fact in facts if fact) + ".", ""]
     return "\n".join([*lines, *_checks(claim)]) + "\n"
 
 
@@ -147,7 +147,7 @@ def _link(source: str) -> str:
     return f"<{address}>{space}{passage}" if address.startswith("http") else source
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     """Return a sentence with a capital, unless it begins with a name from Python, such as tf.function."""
     word = text.partition(" ")[0]
     return text if re.search(r"[._=]", word) else text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""docs/versions.md: what the table of versions holds, and what of it was actually run."""
+"""docs/versions.md: the table of versions, and which of them were actually run."""
 
 import json
 
@@ -13,14 +13,14 @@ HEAD = """# Versions
 
 {written}
 
-Every minor release that `--versions` knows by its short name, and the patches that it also knows. `2.8..2.13` is a
+`--versions` accepts every minor release below by its short name, and the patches that are listed. `2.8..2.13` is a
 range of releases, `all` means all of them, and the first of a list is the baseline. An exact patch that is not here
 (`2.3.1`) and a nightly (`nightly`, `nightly-20260901`) are resolved and locked on first use into your own folder,
 `~/.local/share/tfcompare`. Your own versions also go there, into `versions.toml`, in the form of
 `images/versions.toml`. Each needs a lock, which `python tools/lock.py VERSION` in a clone of this repository writes.
 
-Every flavour has a lock with the hashes of all that is installed. Where a release leaves a bound open, the table closes
-it: with the Keras, protobuf or numpy of the month of that release.
+Every flavour has a lock with the hashes of everything that is installed. If a release sets no upper bound for Keras,
+protobuf or numpy, the table sets one: the version that was current in the month of that release.
 
 ## On the CPU
 
@@ -36,22 +36,22 @@ GPU_HEAD = """
 ## On a GPU
 
 The locks are made and hashed like the others. **Only 2.18 and 2.21 were run on a GPU**, with
-[other libraries of CUDA](gpu.md#seen-on-a-real-gpu). From 2.3 on, the wheel itself says what it was built for; before
+[different CUDA libraries](gpu.md#seen-on-a-real-gpu). From 2.3 on, the wheel itself says what it was built for; before
 that, the release's build scripts do. A base without a digest has not been verified yet; `tfcompare images lock` asks
-its registry. Where the libraries of CUDA are packages, the base is plain Python, and the version runs in virtual
-environments too.
+its registry. Where the CUDA libraries are packages, the base is plain Python, and the version also runs in virtual
+environments.
 
 | version | package | Python | base | digest | CUDA | cuDNN | libraries | holds code for | driver |
 |---|---|---|---|---|---|---|---|---|---|
 """
 
 BUILDS_HEAD = """
-## Builds of NVIDIA's
+## NVIDIA's builds
 
-Not the releases: NVIDIA adds patches, and other libraries and defaults, so a ratio to one of these is not a ratio to
-the release. They run on GPUs on which the wheels of the same age fail. Each is an image that is used as it is, on
-Docker only, and reports name it by its full number. NVIDIA's release notes and public build files say what is in them;
-tfcompare has not run them yet. A digest that is given here was found in public build files.
+These are not the releases: NVIDIA adds patches and uses different libraries and defaults, so a ratio to one of these
+is not a ratio to the release. They run on GPUs on which the wheels of the same age fail. Each is an image that is used
+as it is, on Docker only, and reports name it by its full number. NVIDIA's release notes and public build files say what
+is in them; tfcompare has not run them yet. A digest that is given here was found in public build files.
 
 | version | goes by | image | digest | CUDA | cuDNN | holds code for | driver |
 |---|---|---|---|---|---|---|---|
@@ -97,7 +97,7 @@ def _gpu(version: Version, flavour: Flavour) -> str:
 
 
 def _libraries(flavour: Flavour) -> str:
-    """Return where CUDA's libraries come from: the base, packages of the lock, or both numbers where they differ."""
+    """Return where CUDA's libraries come from: the base, or packages of the lock, with their CUDA if it differs."""
     assert flavour.cuda is not None
     if flavour.image != flavour.python.image:
         return "of the base"

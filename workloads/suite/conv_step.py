@@ -3,7 +3,7 @@
 compiler=none   `tf.function`
 compiler=xla    `tf.function(jit_compile=True)`
 
-On a GPU this takes more than an import does: a cuDNN that TensorFlow can train with, and the compiler that XLA calls.
+On a GPU this needs more than a successful import: a cuDNN that can train, and the compiler that XLA calls.
 """
 
 import numpy

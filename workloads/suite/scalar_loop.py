@@ -1,7 +1,7 @@
 """A loop over a hundred thousand numbers that counts multiples of six, of three and of two: control flow and scalars only.
 
 python    a plain Python loop
-function  the same code in a tf.function, where AutoGraph makes a loop of the graph of it
+function  the same code in a tf.function, where AutoGraph turns it into a loop in the graph
 jit       the same, compiled by XLA
 """
 

@@ -4,8 +4,8 @@ mlp   8 inputs, three hidden layers of 40, 9 outputs
 lstm  12 features, one time step, LSTM 20, three Dense, batches of 250
 pde   float64, three Dense of 10 with tanh, a cutoff at both ends, a custom loss
 
-Each is the net of a report that says how slow it became. A `fit` goes over many batches or, with `pde`, over many
-epochs of the only batch there is; its time is shown per step. `pde` has 200 epochs, so that the start of a fit is
+Each net is from a report that says how slow the net became. A `fit` goes over many batches or, with `pde`, over
+many epochs of the only batch there is; its time is shown per step. `pde` has 200 epochs, so that the start of a fit is
 a small part of it, and a loss that is simpler than the report's.
 """
 
@@ -72,7 +72,8 @@ def own_loss(expected, predicted):
     return difference * difference
 
 
-# These are the maker, the loss, the shape of a batch, the outputs, and the batches and epochs of a fit.
+# Each row holds the function that builds the net, the loss, the shape of a batch, the number of outputs, and the
+# numbers of batches and epochs of a fit.
 MODELS = {
     "mlp": (mlp, "mse", (32, 8), 9, 200, 1),
     "lstm": (lstm, "binary_crossentropy", (250, 1, 12), 1, 20, 1),

@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from orchestrator.history.model import Alarm, Event
     from orchestrator.history.store import Store
 
-AlarmId = Annotated[str, typer.Argument(help="Id of the alarm, or its beginning.", metavar="ID", show_default=False)]
+AlarmId = Annotated[
+    str, typer.Argument(help="ID of the alarm, or the first characters of it.", metavar="ID", show_default=False)
+]
 Note = Annotated[str, typer.Option("--note", help="The reason, for later readers.", metavar="TEXT", show_default=False)]
-Until = Annotated[str | None, typer.Option("--until", help="The last day of silence, e.g. 2026-12-31.", metavar="DATE")]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", help="Mute the alarm up to this day, e.g. 2026-12-31. Default: for good.", metavar="DATE"),
+]
 
 app = typer.Typer()
 
@@ -29,7 +34,7 @@ def list_alarms(
     output: FormatFlags,
     every: Annotated[bool, typer.Option("--all", help="Also list alarms that recovered.")] = False,
 ) -> None:
-    """List alarms: size, first bad night, what changed then, the commands to reproduce and bisect."""
+    """List alarms with size, first bad night, changes of that night, and commands to reproduce and bisect them."""
     from orchestrator.history import json as objects
     from orchestrator.history.alarms import state as states
     from orchestrator.history.terminal import alarms, plot
@@ -62,7 +67,7 @@ def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
 @app.command("mute")
 @with_options
 def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) -> None:
-    """Silence an alarm, for good or until a day.
+    """Silence an alarm, for good or until a date.
 
     [bold]Examples[/bold]
 
@@ -81,9 +86,9 @@ def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) ->
 def unmute(
     history: HistoryFlags,
     id: AlarmId,
-    note: Annotated[str, typer.Option("--note", help="New note, in place of the present one.", metavar="TEXT")] = "",
+    note: Annotated[str, typer.Option("--note", help="New note, to replace the current one.", metavar="TEXT")] = "",
 ) -> None:
-    """Undo `mute` or `known`: the alarm gets back the state that nightly runs gave it."""
+    """Undo `mute` or `known`, and restore the state that nightly runs gave the alarm."""
     from orchestrator.history.alarms import user_actions
 
     store, alarm, events = _alarm(history, id)

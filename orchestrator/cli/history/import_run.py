@@ -24,9 +24,7 @@ def import_run(
     run: RunFolder,
     night: Annotated[
         str | None,
-        typer.Option(
-            "--night", help="Date of the night that the run stands for, if not the day it began.", metavar="DATE"
-        ),
+        typer.Option("--night", help="Date to record the run under. Default: the day the run started.", metavar="DATE"),
     ] = None,
     name: Annotated[
         list[str] | None,

@@ -25,7 +25,7 @@ def query_history(
         typer.Argument(help="One SELECT statement; without it, views and columns are listed.", metavar="SQL"),
     ] = None,
     format: Annotated[
-        str, choice("--format", "format", QUERY_FORMATS, "What is written.", rich_help_panel=FormatFlags.panel)
+        str, choice("--format", "format", QUERY_FORMATS, "Output format.", rich_help_panel=FormatFlags.panel)
     ] = "table",
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="A file, or - for stdout.", metavar="FILE", show_default=False)
@@ -63,4 +63,4 @@ def query_history(
         elif format == "table":
             print_table(lambda width: sql_output.draw_answer(answer))
         else:
-            print(sql_output.text(answer, format), end="")
+            print(sql_output.format_result(answer, format), end="")

@@ -25,7 +25,7 @@ EMPTY = (
     "there is nothing in the history {path} yet: `tfcompare nightly run --versions 2.13,nightly` measures a first "
     "night, `tfcompare history import RUN` adds a run that is there, --history FOLDER looks elsewhere"
 )
-HISTORY = r"""Show what the nights measured: all series and alarms, or one case night by night, as a table and a plot.
+HISTORY = r"""Show the results of nightly runs: all series and alarms, or one case night by night, with a plot.
 
 [bold]Examples[/bold]
 
@@ -95,13 +95,14 @@ def show(
         ),
     ] = None,
     host: Annotated[
-        str | None, typer.Option("--host", help="Show only hosts whose names start with this.", metavar="HOST,...")
+        str | None,
+        typer.Option("--host", help="Show only hosts whose names start with one of these.", metavar="HOST,..."),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option("--engine", help="Show only docker, or only venv.", metavar="ENGINE")
+        str | None, typer.Option("--engine", help="Show only this engine: docker or venv.", metavar="ENGINE")
     ] = None,
     device: Annotated[
-        str | None, typer.Option("--device", help="Show only cpu, or only gpu.", metavar="DEVICE")
+        str | None, typer.Option("--device", help="Show only this device: cpu or gpu.", metavar="DEVICE")
     ] = None,
     metric: Annotated[
         str, choice("--metric", "metric", OF_SERIES, "What to show of the cases.", several=True)
@@ -111,9 +112,7 @@ def show(
     ] = False,
     format: Annotated[
         str,
-        choice(
-            "--format", "format", (*FORMATS, "csv"), "What is printed on stdout.", rich_help_panel=FormatFlags.panel
-        ),
+        choice("--format", "format", (*FORMATS, "csv"), "Output format.", rich_help_panel=FormatFlags.panel),
     ] = "table",
 ) -> None:
     # These modules draw and judge, which the other commands do not need.

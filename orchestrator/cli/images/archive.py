@@ -13,13 +13,13 @@ from orchestrator.cli.options import BaseFlags, QuietFlags, with_options
 from orchestrator.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
-    from orchestrator.images.archive import SendMessage
+    from orchestrator.images.archive import ReportProgress
 
 
 app = typer.Typer()
 
 
-ArchiveFile = Annotated[Path, typer.Argument(help="An archive.", metavar="FILE", show_default=False)]
+ArchiveFile = Annotated[Path, typer.Argument(help="Archive file, e.g. images.tar.", metavar="FILE", show_default=False)]
 
 
 # The engine gives no sign while it unpacks gigabytes.
@@ -43,10 +43,10 @@ def save_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
     named = find_versions(versions)
     with open_engine(f"saving {file}", PATIENCE_S) as client:
         chosen = current_images(inventory.take(client, catalog.all_versions(), base), named, base)
-        needed = archive.weight(client, chosen)
+        needed = archive.estimate_archive_size(client, chosen)
         say(f"saving {', '.join(status.tag for status in chosen)}: about {sizes.format_size(needed)}")
-        with _progress("saving", needed, quiet) as tell:
-            archive.save(client, file, chosen, needed, tell)
+        with _progress("saving", needed, quiet) as report_bytes:
+            archive.save(client, file, chosen, needed, report_bytes)
     say(f"written: {file} ({sizes.format_size(file.stat().st_size)}); there: tfcompare images load {file.name}")
 
 
@@ -57,14 +57,16 @@ def load_images(
     installation: BaseFlags,
     verbosity: QuietFlags,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace images that have the same name and other content.")
+        bool, typer.Option("--replace", help="Replace images that have the same name but different content.")
     ] = False,
     lock_bases: Annotated[
         bool,
-        typer.Option("--lock-bases", help="Lock bases without a digest here to the digests that the images name."),
+        typer.Option(
+            "--lock-bases", help="Lock base images that have no digest on this machine to the digests in the archive."
+        ),
     ] = False,
 ) -> None:
-    """Load images that `images save` wrote, verify each, and report which versions are ready with them.
+    """Load images that `images save` wrote, verify each, and report which versions are ready.
 
     [bold]Examples[/bold]
 
@@ -92,8 +94,8 @@ def load_images(
             else:
                 say(f"loading and verifying {image.tag}")
                 try:
-                    with _progress("loading", image.size, quiet) as tell:
-                        load.load_image(client, file, candidate, versions, tell)
+                    with _progress("loading", image.size, quiet) as report_bytes:
+                        load.load_image(client, file, candidate, versions, report_bytes)
                 except EnvironmentFailed as error:
                     problems.append(error.headline)
                     continue
@@ -115,7 +117,7 @@ def load_images(
 
 
 @contextmanager
-def _progress(doing: str, total: int, quiet: bool) -> "Iterator[SendMessage]":
+def _progress(doing: str, total: int, quiet: bool) -> "Iterator[ReportProgress]":
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
     console = Console(stderr=True)

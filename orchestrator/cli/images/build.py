@@ -37,14 +37,14 @@ def build_images(
     versions: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"Versions, e.g. 1.14 or 2.8..2.13, or all; {', '.join(USUAL)} if none is named.",
+            help=f"Versions, e.g. 1.14 or 2.8..2.13, or all. Default: {', '.join(USUAL)}.",
             metavar="VERSION",
         ),
     ] = None,
     gpu: ForGpu = False,
     at_once: Annotated[
         int | None,
-        number("--at-once", 1, 100, "Number of images to build at a time; default: one per core, at most 4."),
+        number("--at-once", 1, 100, "Number of images to build at a time. Default: one per core, at most 4."),
     ] = None,
     sbom: Annotated[
         Path | None, typer.Option("--sbom", help="Folder for an SBOM of each image (CycloneDX).", metavar="FOLDER")
@@ -53,12 +53,12 @@ def build_images(
         str | None,
         typer.Option(
             "--name",
-            help="An additional name for each image, e.g. 'mine:{version}-{flavour}'; every build moves it.",
+            help="Additional name for each image, e.g. 'mine:{version}-{flavour}'. A new build takes the name over.",
             metavar="NAME",
         ),
     ] = None,
 ) -> None:
-    """Build the image of each named version unless it exists; nothing is run in it.
+    """Build the image of each named version unless it already exists, without starting it.
 
     [bold]Examples[/bold]
 

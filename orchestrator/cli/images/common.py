@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 Versions = Annotated[
-    list[str] | None, typer.Argument(help="Versions, e.g. 1.14 or 2.8..2.13; all if none is named.", metavar="VERSION")
+    list[str] | None, typer.Argument(help="Versions, e.g. 1.14 or 2.8..2.13. Default: all.", metavar="VERSION")
 ]
 
 

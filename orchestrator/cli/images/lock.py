@@ -22,7 +22,7 @@ def lock_bases(
     versions: Versions = None,
     gpu: Annotated[bool, typer.Option("--gpu", help="Lock the bases of GPU images.")] = False,
 ) -> None:
-    """Ask the registry for the current digest of each base image, and build from it from now on.
+    """Ask the registry for the current digest of each base image, and lock future builds to that digest.
 
     [bold]Examples[/bold]
 
@@ -43,7 +43,7 @@ def lock_bases(
         user_data.digests(),
     )
     if not asked:
-        raise NothingSelected(f"no version named has a {'gpu' if gpu else 'cpu'} flavour")
+        raise NothingSelected(f"none of the named versions has a {'gpu' if gpu else 'cpu'} flavour")
     with open_engine("asking the registry") as client:
         answers = tuple(lock.resolve_bases(client, asked))
     # A digest that the table already has is not stored, because the table may change it later.
@@ -58,9 +58,9 @@ def lock_bases(
         say(f"written: {path}")
     for moved in (answer for answer in answers if answer.state == "CHANGED"):
         say(
-            f"CHANGED: {moved.image} was {moved.known}, and its registry has another image under that name by now. "
+            f"CHANGED: {moved.image} was {moved.known}, and its registry now has another image under that name. "
             f"Images of {', '.join(moved.versions)} will be rebuilt on it, so they differ from those measured before. "
-            f"To stay with the old one, remove its line from {user_data.digests_file()}"
+            f"To keep the old image, remove its line from {user_data.digests_file()}"
         )
     if failed := [answer.wrong for answer in answers if answer.wrong]:
         raise EnvironmentFailed("\n".join(failed))

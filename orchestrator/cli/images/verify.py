@@ -50,7 +50,7 @@ def list_images(
 def verify_images(
     installation: BaseFlags, gpu: GpuFlags, output: FormatFlags, verbosity: QuietFlags, versions: Versions = None
 ) -> None:
-    """Start each image and check what is in it against the table of versions and the locks.
+    """Start each image and check its contents against the table of versions and the locks.
 
     With --gpu, each GPU image also trains one step of a convolution on the GPU, plain and compiled by XLA.
 

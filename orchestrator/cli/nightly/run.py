@@ -102,7 +102,7 @@ def run(
             "--rounds",
             2,
             1000,
-            "Rounds of everything; what looks changed gets several times as many.",
+            "Rounds for every case; cases that look changed get several times as many.",
             rich_help_panel=BudgetFlags.panel,
         ),
     ] = NIGHT_ROUNDS,
@@ -114,8 +114,8 @@ def run(
         str | None,
         typer.Option(
             "--if-due",
-            help="Do something only if the nightly run of this time of day has not begun yet: for a scheduler, which "
-            "calls it every 15 minutes.",
+            help="Start only if the nightly run that is due at this time of day has not started yet. For a scheduler "
+            "that calls the command every 15 minutes.",
             show_default=False,
             metavar="HH:MM",
         ),
@@ -126,14 +126,14 @@ def run(
             "--missed",
             "way",
             MISSED_POLICIES,
-            "With --if-due, after a missed time: catch-up begins late, skip does not.",
+            "With --if-due, after a missed nightly run: catch-up runs it late, skip leaves it out.",
         ),
     ] = MISSED_POLICIES[0],
     backfill: Annotated[
         str,
         typer.Option(
-            help="Look for the causes of alarms for at most this long: profile what changed, and measure the nightlies "
-            "that no night has measured. 0 turns both off.",
+            help="Look for the causes of alarms for at most this long: profile changed cases, and measure nightlies "
+            "that no nightly run has measured. 0 turns both off.",
             metavar="DURATION",
         ),
     ] = "30m",
@@ -145,9 +145,9 @@ def run(
         typer.Option("--heartbeat", help="Also notify when nothing changed.", rich_help_panel=NotifyFlags.panel),
     ] = False,
 ) -> None:
-    """Measure, judge the result by all earlier nightly runs, and exit with 1 if a slower case raised a new alarm.
+    """Measure, compare with all earlier nightly runs, and exit with 1 if a slower case raised a new alarm.
 
-    A suite is measured against a pinned reference, and what looks changed is measured again in the same nightly run.
+    A suite is measured against a pinned reference. Cases that look changed are measured again in the same nightly run.
 
     [bold]Examples[/bold]
 

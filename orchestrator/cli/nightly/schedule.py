@@ -48,7 +48,7 @@ class ServiceLog(View):
 
 
 At = Annotated[
-    str, typer.Option("--at", help="Time of day when the nightly run starts, in this machine's time.", metavar="HH:MM")
+    str, typer.Option("--at", help="Time of day at which the nightly run starts, in local time.", metavar="HH:MM")
 ]
 MissedFlag = Annotated[
     str,
@@ -66,14 +66,14 @@ def install(
     at: At = "02:00",
     scheduler: Annotated[
         str | None,
-        choice("--scheduler", "scheduler", ("systemd", "cron"), "Default: the first that is available."),
+        choice("--scheduler", "scheduler", ("systemd", "cron"), "Scheduler to use. Default: the first available."),
     ] = None,
     missed: MissedFlag = "catch-up",
     env_file: Annotated[
         Path | None,
         typer.Option(
             "--env-file",
-            help="File of lines NAME='value' for the environment of nightly runs, e.g. with passwords.",
+            help="File with lines NAME='value' that set the environment of nightly runs, e.g. passwords.",
             metavar="FILE",
         ),
     ] = None,
@@ -81,7 +81,7 @@ def install(
 ) -> None:
     """Schedule a nightly run on this machine, with a systemd timer or a line in the crontab.
 
-    What would be written is shown first, and is written when you agree. All other flags are those of `nightly run`.
+    The schedule is shown first, and written only if you confirm. All other flags are those of `nightly run`.
 
     [bold]Examples[/bold]
 
@@ -99,7 +99,7 @@ def install(
     wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
     chosen = schedulers.find_scheduler(scheduler)
-    before = [(other, entry) for other in schedulers.every() if (entry := other.entry())]
+    before = [(other, entry) for other in schedulers.list_schedulers() if (entry := other.entry())]
     for where, text in chosen.render_files(wanted).items():
         print(f"{where}:\n")
         for line in text.splitlines():
@@ -143,7 +143,7 @@ def status(
 
       tfcompare nightly status
 
-      tfcompare nightly status --quiet || echo 'look after the nights'
+      tfcompare nightly status --quiet || echo 'check the nightly runs'
     """
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import status as standing
@@ -163,7 +163,7 @@ def status(
     if not schedules:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
         if running := lock.holder():
-            print(f"now: a nightly run is in progress since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
+            print(f"now: a nightly run has been in progress since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
 
 
 @app.command("uninstall")
@@ -178,7 +178,7 @@ def uninstall() -> None:
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import schedulers
 
-    entries = [(scheduler, entry) for scheduler in schedulers.every() if (entry := scheduler.entry())]
+    entries = [(scheduler, entry) for scheduler in schedulers.list_schedulers() if (entry := scheduler.entry())]
     for scheduler, entry in entries:
         scheduler.uninstall()
         if entry.planned:
@@ -187,7 +187,10 @@ def uninstall() -> None:
     if not entries:
         print("nothing was scheduled here")
     if running := lock.holder():
-        print(f"a nightly run is in progress since {running.since:%H:%M} (pid {running.pid}); it continues to its end")
+        print(
+            f"a nightly run has been in progress since {running.since:%H:%M} (pid {running.pid}); "
+            "it continues to its end"
+        )
     for serving in filter(None, (lock.holder(name=name) for name in SERVERS.values())):
         print(f"`tfcompare nightly serve` (pid {serving.pid}) also starts nightly runs here, until it is stopped")
 
@@ -195,7 +198,7 @@ def uninstall() -> None:
 @app.command("serve", context_settings=PASSED_ALONG)
 @with_options
 def serve(context: typer.Context, at: At = "02:00", missed: MissedFlag = "catch-up") -> None:
-    """Wait and start a nightly run every night, until stopped; for containers, which have no scheduler.
+    """Start a nightly run every night until stopped; for containers, which have no scheduler.
 
     All other flags are those of `nightly run`.
 
@@ -357,17 +360,17 @@ def _standings() -> "Iterable[ScheduleStatus]":
 
     now = standing.now()
     running = lock.holder()
-    for scheduler in schedulers.every():
+    for scheduler in schedulers.list_schedulers():
         entry = scheduler.entry()
         if entry is None:
             continue
         wrong = tuple(f"{where} is gone: install it again" for where in entry.missing)
         if entry.planned:
-            yield standing.standing(entry.planned, scheduler.title, _events(entry.planned), running, now, wrong)
+            yield standing.find_status(entry.planned, scheduler.title, _events(entry.planned), running, now, wrong)
     for serving in filter(None, (lock.holder(name=name) for name in SERVERS.values())):
         if planned := units.from_text(serving.about):
             by = f"`tfcompare nightly serve` (pid {serving.pid})"
-            yield standing.standing(planned, by, _events(planned), running, now)
+            yield standing.find_status(planned, by, _events(planned), running, now)
 
 
 def _events(planned: "Planned") -> list[Any]:

@@ -11,7 +11,7 @@ from orchestrator.errors import UsageError
 if TYPE_CHECKING:
     from orchestrator.fleet.model import FleetOptions
 
-# orchestrator/fleet calls this machine alone by this name.
+# In orchestrator/fleet, this name stands for this machine alone.
 LOCAL = "local"
 
 
@@ -23,7 +23,8 @@ class PlaceFlags(Group):
         str,
         typer.Option(
             "--on",
-            help="Machines that measure: local, auto for those of `fleet up` or of a Ray cluster, or ray://HEAD:PORT.",
+            help="Machines to measure on: local; auto, for those of `fleet up` or else of a Ray cluster; or "
+            "ray://HEAD:PORT.",
             metavar="FLEET",
         ),
     ] = LOCAL
@@ -44,7 +45,7 @@ class PlaceFlags(Group):
             raise UsageError("--where and --replicate-hosts choose among the machines of a fleet: they go with --on")
         pairs = [text.partition("=") for text in self.where or ()]
         if wrong := ["".join(parts) for parts in pairs if not (parts[0] and parts[2])]:
-            raise UsageError(f"--where {wrong[0]}: a label and its value, e.g. gpu=a100")
+            raise UsageError(f"--where {wrong[0]}: expected a label and its value, e.g. gpu=a100")
         if self.on != LOCAL:
             from orchestrator.fleet.cluster import check_address
 
@@ -63,11 +64,11 @@ class FleetFlags(PlaceFlags):
             "--replicate-hosts",
             1,
             2,
-            "With 2, measure each case on two machines, and say where they differ.",
+            "Measure each case on this many machines, 1 (default) or 2, and report where they differ.",
             show_default=False,
         ),
     ] = 1
 
     @property
-    def asked(self) -> "FleetOptions":
+    def fleet_options(self) -> "FleetOptions":
         return self.fleet(self.replicate_hosts)

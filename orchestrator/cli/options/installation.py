@@ -21,7 +21,7 @@ class BaseFlags(Group):
         typer.Option(
             "--base",
             envvar="TFCOMPARE_BASE",
-            help="Base image instead of the pinned one; {python} becomes e.g. 3.7.",
+            help="Base image to use instead of the pinned one; {python} is replaced by the Python version, e.g. 3.7.",
             metavar="IMAGE",
         ),
     ] = None
@@ -43,7 +43,8 @@ class SourcesFlags(BaseFlags):
         typer.Option(
             "--index-url",
             envvar=INDEX_VARIABLE,
-            help="Package index to install from instead of the usual one. A login in it stays out of images and logs.",
+            help="Package index to install from instead of the default one. A login in the URL is kept out of images "
+            "and logs.",
             metavar="URL",
         ),
     ] = dataclasses.field(default=None, repr=False)

@@ -27,7 +27,9 @@ class MachineFlags(Group):
     threads: Annotated[
         str | None,
         typer.Option(
-            "--threads", help="TensorFlow's threads in every version: one number, or inter,intra.", metavar="N,N"
+            "--threads",
+            help="Number of TensorFlow threads in every version: one number for both pools, or inter-op,intra-op.",
+            metavar="N,N",
         ),
     ] = None
     cpuset: Annotated[
@@ -40,17 +42,23 @@ class MachineFlags(Group):
         str,
         typer.Option(
             "--runtime",
-            help="Docker runtime for the containers, e.g. runsc. Default: that of the engine.",
+            help="Docker runtime for the containers, e.g. runsc. Default: Docker's default runtime.",
             metavar="NAME",
             show_default=False,
         ),
     ] = ""
     inherit_env: Annotated[
         bool,
-        typer.Option("--inherit-env", help="Pass TensorFlow's variables of your shell, such as TF_XLA_FLAGS, to all."),
+        typer.Option(
+            "--inherit-env",
+            help="Pass TensorFlow's environment variables, such as TF_XLA_FLAGS, from your shell to every version.",
+        ),
     ] = False
     timeout: Annotated[
-        str, typer.Option("--timeout", help="Time limit for one step of a case.", metavar="DURATION")
+        str,
+        typer.Option(
+            "--timeout", help="Time limit for one step of a case, such as a build or a call.", metavar="DURATION"
+        ),
     ] = "10m"
 
 
@@ -58,14 +66,14 @@ class MachineFlags(Group):
 class OnGpuFlags(Group):
     panel = "GPU"
 
-    gpu: Annotated[bool, typer.Option("--gpu", help="Measure on the GPU.")] = False
+    gpu: Annotated[bool, typer.Option("--gpu", help="Use the GPU.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuFlags(OnGpuFlags):
     gpus: Annotated[
         str | None,
-        typer.Option("--gpus", help="GPUs to measure on, by index or UUID, e.g. 0,1; implies --gpu.", metavar="GPUS"),
+        typer.Option("--gpus", help="GPUs to use, by index or UUID, e.g. 0,1; implies --gpu.", metavar="GPUS"),
     ] = None
     gpu_request: Annotated[
         str,
@@ -73,7 +81,8 @@ class GpuFlags(OnGpuFlags):
             "--gpu-request",
             "request",
             get_args(GpuRequest),
-            "How Docker is asked for the GPU; `runtime` is the one named nvidia.",
+            "Way to request the GPU from Docker: runtime (the one named nvidia), device (like `docker run --gpus`) "
+            "or cdi.",
         ),
     ] = "runtime"
     allow_unsupported_gpu: Annotated[
@@ -91,7 +100,7 @@ class GpuFlags(OnGpuFlags):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringGpuFlags(GpuFlags):
-    """The flags of a command that measures; a profile takes one version at a time anyway."""
+    """The GPU flags of a command that measures; a profile does not need them, because it runs one version at a time."""
 
     gpu_exclusive: Annotated[
         bool,

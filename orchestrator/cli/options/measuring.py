@@ -19,8 +19,8 @@ class MarginFlags(Group):
         str,
         typer.Option(
             "--margin",
-            help="Differences up to this size count as the same: a percentage, and amounts of metrics, e.g. "
-            "5%,leak=4KiB.",
+            help="Count differences up to this size as the same. A percentage, optionally with amounts for single "
+            "metrics, e.g. 5%,leak=4KiB.",
             metavar="PERCENT,METRIC=AMOUNT",
         ),
     ] = "5%"
@@ -36,7 +36,7 @@ class JudgeFlags(Group):
             "--judge",
             "time",
             get_args(Judge),
-            "Which time verdicts rest on: wall, or the cpu time of a step, which other processes disturb less.",
+            "Time that decides verdicts: wall, or cpu, the CPU time of a step, which other processes disturb less.",
         ),
     ] = "wall"
 
@@ -51,7 +51,7 @@ class MetricFlags(Group):
             "--metric",
             "metric",
             NAMES,
-            "What to compare in addition to times; first,memory,output if not given.",
+            "Metrics to compare in addition to time. Default: first,memory,output; in a report, those of the run.",
             several=True,
         ),
     ] = None
@@ -76,7 +76,7 @@ class SeedFlags(Group):
 
     seed: Annotated[
         int | None,
-        number("--seed", 0, 2**31 - 1, "Seed of the random order and of the data; random if not given."),
+        number("--seed", 0, 2**31 - 1, "Seed for the random order and the data. Default: random."),
     ] = None
 
 

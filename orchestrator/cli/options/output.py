@@ -11,7 +11,7 @@ from orchestrator.cli.options.declare import Group, choice
 from orchestrator.cli.talk import PrintingView
 from orchestrator.errors import TfCompareError
 from orchestrator.exports import EXPORTS
-from orchestrator.metrics.gates import Gate, Gated, describe_uncounted, find_gate_error, parse_gates
+from orchestrator.metrics.gates import Gate, GatedComparisons, describe_uncounted, find_gate_error, parse_gates
 from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class RunFolderFlags(Group):
 
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Run folder; runs/<stamp> if not given.", metavar="FOLDER"),
+        typer.Option("--output", "-o", help="Run folder. Default: runs/<stamp>.", metavar="FOLDER"),
     ] = None
 
 
@@ -35,7 +35,7 @@ class RunFolderFlags(Group):
 class FormatFlags(Group):
     panel = "Output"
 
-    format: Annotated[str, choice("--format", "format", FORMATS, "What is printed on stdout.")] = "table"
+    format: Annotated[str, choice("--format", "format", FORMATS, "Output format.")] = "table"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class ReportFormatFlags(Group):
             "--format",
             "format",
             REPORT_FORMATS,
-            "What is printed on stdout; html is a page in the run folder.",
+            "Output format; html writes a page into the run folder.",
             elsewhere={
                 name: f"`tfcompare export RUN --format {name}` writes that"
                 for name in EXPORTS
@@ -68,20 +68,21 @@ class ArrangementFlags(Group):
         str | None,
         typer.Option(
             "--columns",
-            help="Columns of --table details, e.g. time,ratio,verdict; +build,first adds to the usual ones.",
+            help="Show the table of details with these columns, e.g. time,ratio,verdict; +build,first adds columns to "
+            "the default ones.",
             metavar="NAME,...",
         ),
     ] = None
     only: Annotated[
         str | None,
-        typer.Option("--only", help="Show only these, e.g. slower or slower,faster,died.", metavar="OUTCOME,..."),
+        typer.Option("--only", help="Show only these verdicts and outcomes, e.g. slower,died.", metavar="OUTCOME,..."),
     ] = None
     sort: Annotated[
         str | None,
         typer.Option(
             "--sort",
-            help="Sort by case (as planned), name, ratio (slowest first) or time (longest first); -ratio and the like "
-            "reverse the order.",
+            help="Sort by case (as planned), name, ratio (slowest first) or time (longest first). Prefix with '-' to "
+            "reverse the order, e.g. -ratio.",
             metavar="KEY",
         ),
     ] = None
@@ -102,10 +103,10 @@ class FailOnFlags(Group):
             "--fail-on",
             parser=_check_gates,
             metavar="OUTCOME,...",
-            help="Exit with 1 if a comparison is slower, faster or inconclusive, or another metric has changed, e.g. "
-            "'slower,memory:more>10%,output:differs'; with 6 if an arm died; with 3 if there is nothing to judge. "
-            "What is not certain among all comparisons of the report counts as inconclusive, and so do exploratory "
-            "verdicts without 'exploratory' in the list.",
+            help="Exit with 1 if a comparison has one of these outcomes, e.g. 'slower,inconclusive', or "
+            "'memory:more>10%,output:differs' for other metrics. Exit with 6 if an arm died and 'died' is listed, and "
+            "with 3 if there is nothing to judge. A verdict that is not certain among all comparisons of the report "
+            "counts as inconclusive. So does an exploratory verdict, unless 'exploratory' is listed.",
         ),
     ] = None
 
@@ -113,7 +114,7 @@ class FailOnFlags(Group):
     def gates(self) -> tuple[Gate, ...]:
         return parse_gates(self.fail_on or "")
 
-    def find_error(self, gated: Gated, view: View) -> TfCompareError | None:
+    def find_error(self, gated: GatedComparisons, view: View) -> TfCompareError | None:
         """Return the error for the outcomes that were asked for, if there are any; say which rows do not count."""
         if uncounted := describe_uncounted(self.gates, gated):
             view.say(uncounted)
@@ -124,7 +125,7 @@ class FailOnFlags(Group):
 class QuietFlags(Group):
     panel = "Output"
 
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="On stderr, print only errors.")] = False
 
     # Only some commands have a flag for it.
     verbose = False

@@ -17,7 +17,8 @@ class DataFlags(Group):
         list[str] | None,
         typer.Option(
             "--data",
-            help="Let workloads read PATH outside of their folder, where NAME is a name in DATA or a link; repeatable.",
+            help="Let workloads read PATH, which is outside their folder. NAME is a key of a workload's DATA, or a "
+            "link in the folder; repeatable.",
             metavar="NAME=PATH",
         ),
     ] = None
@@ -35,7 +36,7 @@ class OwnWorkloadsFlags(DataFlags):
         Path | None,
         typer.Option(
             "--workload-folder",
-            help="Folder with your own workload files. All are measured unless cases or a suite are named.",
+            help="Folder with your own workload files. All are measured unless you name cases or a suite.",
             metavar="FOLDER",
         ),
     ] = None
@@ -50,7 +51,7 @@ class TargetFlags(Group):
         typer.Option(
             "--target",
             "-t",
-            help="A version with changes, e.g. '2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off'; repeatable.",
+            help="Also compare this target, e.g. '2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off'; repeatable.",
             metavar="TARGET",
         ),
     ] = None
@@ -68,7 +69,8 @@ class SelectionFlags(OwnWorkloadsFlags):
         ),
     ] = None
     hash_data: Annotated[
-        bool, typer.Option("--hash-data", help="Record the contents of DATA, and not only their size and time.")
+        bool,
+        typer.Option("--hash-data", help="Record hashes of the files in DATA, not only their sizes and times."),
     ] = False
     case: Annotated[
         list[str] | None,

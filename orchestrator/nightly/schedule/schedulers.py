@@ -25,9 +25,9 @@ def find_scheduler(name: str | None) -> Scheduler:
         refused.append(why)
     raise UsageError(
         f"nothing here can call tfcompare every night: {'; '.join(refused)}. "
-        "`tfcompare nightly serve` waits by itself, in a container or a terminal that stays open"
+        "Start `tfcompare nightly serve` instead, in a container or a terminal that stays open"
     )
 
 
-def every() -> tuple[Scheduler, ...]:
+def list_schedulers() -> tuple[Scheduler, ...]:
     return Systemd(system=False), Systemd(system=True), Cron()

@@ -32,8 +32,8 @@ def serve_nights(
     at, nights = time_of_day(wanted.planned.at), wanted.planned.due
     if nights.read() is None:
         nights.wait_for_next(clock())
-    view.say(_waiting(clock(), at))
-    asked, told = datetime.min, date.min
+    view.say(_describe_next_run(clock(), at))
+    asked, reported = datetime.min, date.min
     while True:
         now = clock()
         night, step, line = find_night(now, at), "wait", ""
@@ -44,25 +44,25 @@ def serve_nights(
             line = "missed, and skipped"
         elif step == "begin" and abs(now - asked) >= INTERVAL:
             asked = now
-            ended = _spend(wanted, night)
+            ended = _run_night(wanted, night)
             # The command does nothing while another nightly run is in progress, and then nothing is reported.
-            if nights.is_claimed(night) or (told != night and not ended.startswith("exit code 0 ")):
+            if nights.is_claimed(night) or (reported != night and not ended.startswith("exit code 0 ")):
                 line = ended
         if line:
-            told = night
+            reported = night
             view.say(f"{night}: {line}")
-            view.say(_waiting(clock(), at))
+            view.say(_describe_next_run(clock(), at))
         until = next_after(clock(), at).timestamp() - clock().timestamp()
         pause(max(0.1, min(STEP_S, until)))
 
 
-def _waiting(now: datetime, at: clock_time) -> str:
+def _describe_next_run(now: datetime, at: clock_time) -> str:
     following = next_after(now, at)
     left = format_hours_minutes(following - now.astimezone())
     return f"the next nightly run starts at {following:%Y-%m-%d %H:%M %Z}, in {left}"
 
 
-def _spend(wanted: Schedule, night: date) -> str:
+def _run_night(wanted: Schedule, night: date) -> str:
     """Start the nightly run of this night, wait for its end, and return how it ended."""
     log = Path(wanted.planned.history) / "log" / f"nightly-{night}.log"
     begun = time.monotonic()

@@ -34,7 +34,7 @@ class ScheduleStatus:
         }
 
 
-def standing(
+def find_status(
     planned: Planned,
     by: str,
     events: Sequence[Event],
@@ -42,7 +42,7 @@ def standing(
     now: datetime,
     wrong: tuple[str, ...] = (),
 ) -> ScheduleStatus:
-    nights = [event for event in events if isinstance(event, Night) and _is_of(planned, event) and event.at <= now]
+    nights = [event for event in events if isinstance(event, Night) and _belongs_to(planned, event) and event.at <= now]
     last = max(nights, key=lambda night: night.at, default=None)
     at = time_of_day(planned.at)
     there = now.astimezone(planned.tz)
@@ -52,19 +52,19 @@ def standing(
         next=next_after(there, at, planned.tz),
         last=last,
         running=running,
-        wrong=(*wrong, *_of_last(planned, last, find_night(there, at), running, now)),
+        wrong=(*wrong, *_find_problems(planned, last, find_night(there, at), running, now)),
     )
 
 
-def _is_of(planned: Planned, night: Night) -> bool:
-    """Return whether a nightly run was started where the schedule is, for its device.
+def _belongs_to(planned: Planned, night: Night) -> bool:
+    """Return whether a nightly run was started on the machine of the schedule, for its device.
 
     A host of a fleet may have measured it.
     """
     return (night.starter or night.host) == planned.host and night.device in ("", planned.device)
 
 
-def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | None, now: datetime) -> list[str]:
+def _find_problems(planned: Planned, last: Night | None, due: date, running: Holder | None, now: datetime) -> list[str]:
     if last and last.outcome in ("failed", "hung"):
         reason = f": {last.said[0]}" if last.said else ""
         return [
@@ -81,9 +81,9 @@ def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | 
 
 def describe_status(status: ScheduleStatus, now: datetime) -> list[str]:
     planned = status.planned
-    fate = "is caught up" if planned.missed == "catch-up" else "is skipped"
+    fate = "is started later" if planned.missed == "catch-up" else "is skipped"
     text_lines = [
-        f"every night at {planned.at}, by {status.by}; one that is missed {fate}",
+        f"every night at {planned.at}, by {status.by}; a missed run {fate}",
         f"  tfcompare nightly run {shlex.join(redact.redact_words(planned.flags))}",
         f"next: {status.next:%Y-%m-%d %H:%M %Z} (in {format_hours_minutes(status.next - now)})",
     ]
@@ -96,10 +96,12 @@ def describe_status(status: ScheduleStatus, now: datetime) -> list[str]:
             f"after {format_hours_minutes(last.at - last.started)}{alike}"
         )
     if running := status.running:
-        text_lines.append(f"now: a nightly run is in progress since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
+        text_lines.append(
+            f"now: a nightly run has been in progress since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})"
+        )
     else:
-        text_lines.append("now: nothing runs")
-    return [*text_lines, *(f"wrong: {problem}" for problem in status.wrong)]
+        text_lines.append("now: no nightly run is in progress")
+    return [*text_lines, *(f"problem: {problem}" for problem in status.wrong)]
 
 
 def now() -> datetime:

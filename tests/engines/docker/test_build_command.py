@@ -65,8 +65,8 @@ def test_one_that_fails_costs_itself_only_and_the_exit_code_says_so(
         image = client.images.get(one["tag"])
         assert (one["id"], one["size"]) == (image.id, image.attrs["Size"])
     assert third["tag"] is None
-    assert "another file than the lock names" in third["reason"]
-    assert "9.3.0: its image could not be built: the index served another file" in done.stderr
+    assert "a different file from the one in the lock" in third["reason"]
+    assert "9.3.0: its image could not be built: the index served a different file" in done.stderr
     assert "9.1.0: made in " in done.stderr
     logs = sorted((tmp_path / "cache" / "tfcompare" / "builds").glob("*/*.log"))
     assert [log.name for log in logs] == ["build-9.1.0.log", "build-9.2.0.log", "build-9.3.0.log"]

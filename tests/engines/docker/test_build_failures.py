@@ -70,14 +70,14 @@ def failure(own: DockerEngine, folder: Path) -> str:
 def test_a_tag_that_is_gone_names_the_ways_out(engine: MakeEngine, small: tuple[str, str], tmp_path: Path) -> None:
     told = failure(engine(base=f"{small[0]}:2"), tmp_path)
     assert told.startswith(f"the base image {small[0]}:2 is not in the registry (")
-    assert "--base (a mirror's, your own, or one that `tfcompare images load` brought)" in told
+    assert "--base (of a mirror, your own, or from `tfcompare images load`)" in told
 
 
 def test_a_digest_that_the_registry_lacks_is_told_as_a_digest(
     engine: MakeEngine, small: tuple[str, str], tmp_path: Path
 ) -> None:
     told = failure(engine(base=f"{small[0]}@sha256:{'4' * 64}"), tmp_path)
-    assert told.startswith(f"the registry has no image of the digest of {small[0]}@sha256:4444")
+    assert told.startswith(f"the registry has no image with the digest of {small[0]}@sha256:4444")
     assert "tfcompare images lock" in told
 
 
@@ -133,7 +133,7 @@ def test_a_base_without_a_python_says_which_is_needed(
     try:
         told = failure(engine(base="tfcompare-test-base:bare"), tmp_path)
         assert told.startswith("the base image tfcompare-test-base:bare has no Python that builds could use")
-        assert "Name one with Python 3.7 with --base" in told
+        assert "Use --base to name an image that has Python 3.7" in told
     finally:
         client.api.remove_image("tfcompare-test-base:bare", force=True)
 
@@ -193,8 +193,8 @@ def test_a_disk_that_fills_up_is_told_and_the_next_build_goes_on_where_this_one_
     client = cramped.client()
     try:
         told = failure(own, tmp_path)
-        assert told.startswith("the disk is full. Free some (`tfcompare images prune` ")
-        assert "what was finished is kept, and nothing half made is used" in told
+        assert told.startswith("the disk is full. Free some space (`tfcompare images prune` ")
+        assert "finished parts are kept, and incomplete ones are not used" in told
         assert own.outlook(version("1.14.0")).text.startswith("to be built from ")
         assert not [tag for image in client.images.list() for tag in image.tags if tag.startswith("tfcompare:")]
 
@@ -214,4 +214,4 @@ def test_a_step_that_is_killed_is_said_to_want_memory(
     recipe = tmp_path / "Dockerfile"
     recipe.write_text(f"ARG BASE\nFROM ${{BASE}}\nARG GPUS\nRUN : {tmp_path} && exit 137\n")
     monkeypatch.setattr(catalog, "DOCKERFILE", recipe)
-    assert failure(engine(), tmp_path).startswith("it was killed, most likely because memory ran out. ")
+    assert failure(engine(), tmp_path).startswith("the build was killed, most likely because memory ran out. ")

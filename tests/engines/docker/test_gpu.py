@@ -178,7 +178,7 @@ def test_gpu_that_tensorflow_does_not_see_ends_the_run(
     done = run_command(tfcompare, *GPU, "--base", stub_base, "--output", tmp_path / "run")
     assert done.returncode == 4, done.stderr
     assert "sees no GPU inside its container" in done.stderr
-    assert "nothing has put libcuda.so.1 in" in done.stderr
+    assert "libcuda.so.1 was not provided" in done.stderr
     assert f"1.14.0: ready ({gpu_environment.facts.details['tag']})" in done.stderr
     assert gpu_environment.client.api.containers(all=True) == []
 
@@ -192,7 +192,7 @@ def test_an_image_that_sees_no_gpu_trains_no_step(
     assert "sees no GPU inside its container" in done.stderr
 
 
-@pytest.mark.parametrize(("code", "words"), [(34, "is the stub of an image"), (802, "fabric manager")])
+@pytest.mark.parametrize(("code", "words"), [(34, "is a stub from the image"), (802, "fabric manager")])
 def test_what_the_driver_says_inside_a_container_is_the_reason(
     on_private: PrivateEngine, gpu_environment: DockerEnvironment, tmp_path: Path, code: int, words: str
 ) -> None:

@@ -434,7 +434,7 @@ def test_an_archive_with_anything_else_in_it_is_not_loaded(
     there.api.remove_image(NAME)
     done = images("load", path)
     assert done.returncode == 2
-    assert f"{NAME} in it is no image of tfcompare's" in done.stderr
+    assert f"{NAME} in it is not a tfcompare image" in done.stderr
     with pytest.raises(docker.errors.ImageNotFound):
         there.images.get(NAME)
 
@@ -704,7 +704,7 @@ def test_half_an_archive_is_no_archive(there: docker.DockerClient, images: Image
     half.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
     done = images("load", half)
     assert done.returncode == 2
-    assert f"{half}: no archive of images, or half of one" in done.stderr
+    assert f"{half}: not a complete archive of images" in done.stderr
 
 
 def test_an_archive_that_the_engine_cannot_read_is_told_as_such(

@@ -13,7 +13,7 @@ from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EngineUnavailable
 from orchestrator.options import EngineOptions
 
-CONFINE = container.confine
+CONFINE = container.build_confined_config
 NOT_CONFINED = {
     "privileges": ({"SecurityOpt": []}, "it may gain privileges"),
     "no filter": ({"SecurityOpt": ["no-new-privileges", "seccomp=unconfined"]}, "no seccomp filter holds for it"),
@@ -53,7 +53,7 @@ def test_an_engine_that_maps_users_would_be_taken_if_this_works_there(client: do
 def test_what_a_container_has_that_none_may_have_is_found(
     client: docker.DockerClient, monkeypatch, found: dict[str, Any], words: str
 ):
-    monkeypatch.setattr(container, "confine", change(found))
+    monkeypatch.setattr(container, "build_confined_config", change(found))
     assert probe.find_fault(client, client.info()).startswith(words)
 
 

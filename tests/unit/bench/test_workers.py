@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bench.workers import WANTED, Cell, Generation, expected_limit, forks_for
+from bench.workers import WANTED, Cell, Generation, expected_limit, find_fork_count
 from orchestrator.stats.calibrate import Effort
 
 WORKERS, FORKS, SPREAD = 12, 25, 0.03
@@ -74,12 +74,12 @@ def test_the_expected_limit_is_that_of_workers_that_do_not_differ(generations):
 
 
 def test_the_spread_of_workers_is_found_beyond_that_of_their_forks():
-    assert np.mean([cell.beyond for cell in cells(0.02)]) == pytest.approx(0.02, rel=0.05)
+    assert np.mean([cell.tau for cell in cells(0.02)]) == pytest.approx(0.02, rel=0.05)
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.03, 0.06])
 def test_as_many_forks_are_planned_as_reach_the_limit_that_is_wanted(spread):
-    forks = forks_for(spread, WORKERS)
+    forks = find_fork_count(spread, WORKERS)
     assert expected_limit(spread, WORKERS, forks) <= WANTED < expected_limit(spread, WORKERS, max(2, forks * 3 // 4))
 
 

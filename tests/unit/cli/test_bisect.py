@@ -26,11 +26,11 @@ def called(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
 BAD_CALLS = {
     "nothing": ([], 2, "--good, --bad, --case missing"),
     "no case": (ENDS, 2, "--case missing"),
-    "several cases": ([*ENDS, "--case", "predict[call=predict]"], 2, "is about one case, and that selects 2"),
+    "several cases": ([*ENDS, "--case", "predict[call=predict]"], 2, "is about one case, and the selection has 2"),
     "an unknown version": (["--good", "1.14", "--bad", "2.130", "--case", CASE], 2, "did you mean 2.13"),
     "ends turned round": (["--good", "2.3", "--bad", "1.14", "--case", CASE], 2, "name the older one as --good"),
     "one end twice": (["--good", "2.3", "--bad", "2.3.4", "--case", CASE], 2, "name two versions"),
-    "a range": (["--good", "1.14..2.0", "--bad", "2.3", "--case", CASE], 2, "name one each"),
+    "a range": (["--good", "1.14..2.0", "--bad", "2.3", "--case", CASE], 2, "take one each"),
     "an unknown workload": ([*ENDS, "--case", "predct"], 2, "did you mean predict?"),
     "an unknown format": ([*ENDS, "--case", CASE, "--format", "html"], 2, "unknown format"),
     "no steps": ([*ENDS, "--case", CASE, "--steps", "0"], 2, "--steps"),

@@ -67,7 +67,7 @@ def test_one_version_is_enough_and_the_newest_is_taken_without_any(folder: Path,
     ("name", "code", "words"),
     [
         ("greedy", 6, "missing 1 required positional argument"),
-        ("none", 6, "build() returned NoneType; it must return the call to time"),
+        ("none", 6, "build() returned NoneType; it must return the function to measure"),
         ("picky", 0, "not here"),
         ("quick", 0, "is too short to be timed: let it do more steps, and set step.steps"),
     ],

@@ -27,6 +27,7 @@ ELSEWHERE = {
     r".*--gpu\b": "a GPU; tests/engines/docker/test_nvidia.py has a stub of its runtime",
     r"images ": "a Docker engine: tests/engines/docker",
     r"(run|doctor).*(--engine docker|wheel=)": "an image or a wheel of the user's: tests/engines/docker, test_wheel.py",
+    r"run .*(==|\btoday\b|freeze=|--vary)": "an index: tests/engines/test_pins.py",
     r"run .*\bnightly\b|bisect .*nightly-": "an index with nightlies: tests/engines/test_nightly_tensorflow.py",
     r"fleet |run .*--on auto": "other machines: tests/engines/test_fleet.py",
     r"history 'train_loop|history import .*--name": "nights of these cases: tests/unit/history",

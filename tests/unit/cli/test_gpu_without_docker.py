@@ -147,7 +147,7 @@ def test_the_steps_of_the_gpu_check_pass_without_docker(
     few = ("--workload-folder", str(tmp_path / "mine"), "--case", "naps", "--rounds")
     monkeypatch.setattr(gpu_check, "STEP", (*few, "2"))
     monkeypatch.setattr(gpu_check, "USUAL", (*few, "2"))
-    monkeypatch.setattr(gpu_check.Check, "compared", tuple(targets))
+    monkeypatch.setattr(gpu_check.Check, "version_flags", tuple(targets))
     for name, value in machine.items():
         monkeypatch.setenv(name, value)
     check = gpu_check.Check(tmp_path / "check", tfcompare, "venv")
@@ -157,6 +157,6 @@ def test_the_steps_of_the_gpu_check_pass_without_docker(
     assert gpu_check.kill_worker(check) == on_the_card
     assert gpu_check.draw(check)
     with pytest.raises(gpu_check.StepFailed, match="a process that kept the GPU busy was not noticed"):
-        gpu_check.meet_stranger(check)
+        gpu_check.share_gpu(check)
     plans = [json.loads(path.read_text()) for path in (tmp_path / "check" / "runs").glob("*/plan.json")]
     assert [plan["engine"] for plan in plans] == ["venv"] * 4

@@ -24,4 +24,4 @@ def test_linked_cases_are_measured_where_descriptors_do_not_suffice_for_all(tmp_
     assert code == 0, stderr
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
     assert len(answer["arms"]) == 18
-    assert "at most 10 of 18 arms that are compared with each other open at once (limit: descriptors)" in stderr
+    assert "at most 10 of the 18 arms that are compared are open at once (limit: descriptors)" in stderr

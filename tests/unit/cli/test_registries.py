@@ -53,7 +53,7 @@ def test_one_file_and_one_line_add_an_engine_a_report_and_an_export(
     ],
 )
 def test_the_help_names_everything_that_is_registered(monkeypatch, capsys, command: str, names: list[str]):
-    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("COLUMNS", "400")
     assert called(monkeypatch, command, "--help") == 0
     told = capsys.readouterr().out
     assert [name for name in names if name not in told] == []

@@ -26,7 +26,7 @@ def test_a_part_that_is_gone_is_told_and_put_back(with_cron, call):
     assert entry is not None
     assert entry.missing == (str(Cron().script),)
     code, out, _ = call("status")
-    assert (code, f"wrong: {Cron().script} is gone: install it again" in out) == (0, True)
+    assert (code, f"problem: {Cron().script} is gone: install it again" in out) == (0, True)
     assert call("install", *FLAGS, "--yes")[0] == 0
     found = Cron().entry()
     assert found is not None
@@ -180,7 +180,7 @@ def test_a_quiet_status_is_an_exit_code(with_cron, call):
     )  # fmt: skip
     Store(Path(one["history"])).record(night)
     assert call("status", "--quiet") == (3, "", "")
-    assert f"wrong: the nightly run of {now.date()} failed: no engine" in call("status")[1]
+    assert f"problem: the nightly run of {now.date()} failed: no engine" in call("status")[1]
 
 
 def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):

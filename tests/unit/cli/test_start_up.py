@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 HEAVY = ("docker", "duckdb", "jinja2", "numpy", "pandas", "pyarrow", "scipy", "tomlkit")
 CALLS = {
-    "help": (["--help"], 0, "Is my TensorFlow"),
+    "help": (["--help"], 0, "Is my code faster"),
     "help of a command": (["run", "--help"], 0, "--no-python-downloads"),
     "version": (["--version"], 0, "tfcompare "),
     "versions": (["list", "versions"], 0, "2.13"),

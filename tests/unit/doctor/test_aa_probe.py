@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.doctor import aa_probe
-from orchestrator.doctor.aa_probe import Neighbour, Probe, busiest, count_processes, probe_rounds
+from orchestrator.doctor.aa_probe import Neighbour, Probe, count_processes, find_busiest_processes, probe_rounds
 from orchestrator.doctor.noise import find_interval
 from orchestrator.engines.worker import channel
 from orchestrator.errors import EnvironmentFailed, UsageError
@@ -127,12 +127,14 @@ def test_a_process_is_read_whatever_its_name(stranger: subprocess.Popen[str]):
 def test_the_two_busiest_are_named_with_their_share_of_a_core():
     before = {(10, 1): ("cc", 5.0), (11, 1): ("idle", 9.0), (12, 1): ("ld", 1.0)}
     after = {(10, 1): ("cc", 7.0), (11, 1): ("idle", 9.01), (12, 1): ("ld", 4.0), (13, 7): ("new", 1.0)}
-    assert busiest(before, after, 4.0) == (Neighbour(12, "ld", 0.75), Neighbour(10, "cc", 0.5))
+    assert find_busiest_processes(before, after, 4.0) == (Neighbour(12, "ld", 0.75), Neighbour(10, "cc", 0.5))
 
 
 def test_a_pid_that_was_given_out_again_is_another_process():
-    assert busiest({(10, 1): ("old", 50.0)}, {(10, 2): ("young", 2.0)}, 4.0) == (Neighbour(10, "young", 0.5),)
+    assert find_busiest_processes({(10, 1): ("old", 50.0)}, {(10, 2): ("young", 2.0)}, 4.0) == (
+        Neighbour(10, "young", 0.5),
+    )
 
 
 def test_this_process_is_nobodys_neighbour():
-    assert busiest({}, {(os.getpid(), 1): ("python", 4.0)}, 4.0) == ()
+    assert find_busiest_processes({}, {(os.getpid(), 1): ("python", 4.0)}, 4.0) == ()

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.catalog.gpu_support import Match
 from orchestrator.doctor import DoctorFinding
-from orchestrator.doctor.environment import CPU_GB, Setup, Way, list_setup_findings, setup_as_object
+from orchestrator.doctor.environment import CPU_GB, EngineOutlook, Setup, list_setup_findings, setup_as_object
 from orchestrator.engines import Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.machine.gpu import Gpu
@@ -15,9 +15,9 @@ H100 = Gpu(
     index=0, uuid="GPU-1", name="H100", capability="9.0", driver="550.54", memory_mb=80_000, power_limit_w=700,
     persistence=True, mig=False,
 )  # fmt: skip
-READY = Way("1.14.0", "docker", Outlook("ready", "ready (tfcompare:1.14.0-cpu-0123)"))
-INSTALLED = Way("1.14.0", "venv", Outlook("to build", "to be installed (Python 3.7.16)"))
-WITHOUT = Way("2.0.0", "venv", Outlook("impossible", "it needs Python 3.7 or 3.6, and none was found"))
+READY = EngineOutlook("1.14.0", "docker", Outlook("ready", "ready (tfcompare:1.14.0-cpu-0123)"))
+INSTALLED = EngineOutlook("1.14.0", "venv", Outlook("to build", "to be installed (Python 3.7.16)"))
+WITHOUT = EngineOutlook("2.0.0", "venv", Outlook("impossible", "it needs Python 3.7 or 3.6, and none was found"))
 
 HERE = Setup(
     versions=("1.14.0", "2.0.0"),
@@ -42,21 +42,21 @@ def test_a_version_is_fine_where_one_engine_has_it_ready():
 
 
 def test_the_engine_that_is_taken_instead_of_the_first_is_named():
-    docker = Way("1.14.0", "docker", Outlook("impossible", "its base is not here"))
-    venv = Way("1.14.0", "venv", Outlook("ready", "ready (Python 3.7.16)"))
+    docker = EngineOutlook("1.14.0", "docker", Outlook("impossible", "its base is not here"))
+    venv = EngineOutlook("1.14.0", "venv", Outlook("ready", "ready (Python 3.7.16)"))
     shown = found(replace(HERE, ways=(docker, venv)), "1.14.0")
     assert shown.level == "fine"
-    assert shown.seen.endswith("venv: ready (Python 3.7.16); virtual environments are taken")
-    assert "are taken" not in found(replace(HERE, ways=(READY, venv)), "1.14.0").seen
+    assert shown.seen.endswith("venv: ready (Python 3.7.16); virtual environments are used instead")
+    assert "are used instead" not in found(replace(HERE, ways=(READY, venv)), "1.14.0").seen
 
 
 def test_the_words_of_a_registry_are_shown_once_and_not_where_a_version_is_ready():
     missing = Outlook("impossible", "its base python:3.11 is not here", detail="dial tcp: i/o timeout")
     ready = Outlook("ready", "ready (Python 3.11.7)")
-    ways = [Way(number, "docker", missing) for number in ("2.18.1", "2.20.0", "2.21.0")]
-    setup = replace(HERE, versions=("2.18.1", "2.20.0", "2.21.0"), ways=(*ways, Way("2.18.1", "venv", ready)))
+    ways = [EngineOutlook(number, "docker", missing) for number in ("2.18.1", "2.20.0", "2.21.0")]
+    setup = replace(HERE, versions=("2.18.1", "2.20.0", "2.21.0"), ways=(*ways, EngineOutlook("2.18.1", "venv", ready)))
     assert [found(setup, number).seen for number in setup.versions] == [
-        "docker: its base python:3.11 is not here; venv: ready (Python 3.11.7); virtual environments are taken",
+        "docker: its base python:3.11 is not here; venv: ready (Python 3.11.7); virtual environments are used instead",
         "docker: its base python:3.11 is not here (dial tcp: i/o timeout)",
         "docker: its base python:3.11 is not here",
     ]
@@ -85,7 +85,9 @@ def test_without_docker_virtual_environments_are_taken_and_it_is_said_why():
 
 
 def test_a_gpu_without_docker_leaves_the_versions_whose_libraries_are_packages():
-    without = Way("2.0.0", "venv", Outlook("impossible", "its CUDA comes with an image", advice="take 2.5 and newer"))
+    without = EngineOutlook(
+        "2.0.0", "venv", Outlook("impossible", "its CUDA comes with an image", advice="take 2.5 and newer")
+    )
     alone = replace(
         HERE,
         gpu=True,

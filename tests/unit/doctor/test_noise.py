@@ -5,7 +5,14 @@ import os
 import pytest
 
 from orchestrator.doctor import noise
-from orchestrator.doctor.noise import DoctorFinding, Examination, Level, examine_noise, level, list_noise_findings
+from orchestrator.doctor.noise import (
+    DoctorFinding,
+    Examination,
+    Level,
+    examine_noise,
+    list_noise_findings,
+    rate_machine,
+)
 from orchestrator.doctor.report import examination_as_object
 from orchestrator.machine.host import Facts, Interference
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
@@ -24,14 +31,14 @@ def advice(seen: Examination, subject: str) -> str:
 
 
 def test_a_quiet_machine_is_fine_and_nothing_is_advised():
-    assert level(QUIET) == "fine"
+    assert rate_machine(QUIET) == "fine"
     assert {found.level for found in list_noise_findings(QUIET)} == {"fine"}
     assert not any(found.advice for found in list_noise_findings(QUIET))
 
 
 def test_a_quiet_machine_stays_fine_beside_notes_on_what_it_is():
     seen = examination(host={"virtual": "yes", "turbo": "on"})
-    assert level(seen) == "fine"
+    assert rate_machine(seen) == "fine"
     assert [found.level for found in list_noise_findings(seen)].count("note") == 2
 
 
@@ -39,11 +46,11 @@ def test_problems_come_first():
     ranks: dict[Level, int] = {"problem": 0, "note": 1, "fine": 2}
     levels = [ranks[found.level] for found in list_noise_findings(NOISY)]
     assert levels == sorted(levels)
-    assert level(NOISY) == "problem"
+    assert rate_machine(NOISY) == "problem"
 
 
 def test_more_rounds_see_smaller_slowdowns():
-    first, budgeted, last = noise.visible(equal_arms(0.03)).values()
+    first, budgeted, last = noise.find_visible_slowdowns(equal_arms(0.03)).values()
     assert first > budgeted > last > 0
 
 
@@ -70,11 +77,11 @@ def test_the_rounds_that_it_advises_are_the_fewest_that_show_the_margin():
 
 def test_a_margin_that_it_advises_is_one_that_ten_rounds_can_show():
     margin = int(advice(examination(0.06), "spread").partition("--margin ")[2].partition("`")[0])
-    assert margin / 100 >= noise.visible(equal_arms(0.06))[10] > (margin - 1) / 100
+    assert margin / 100 >= noise.find_visible_slowdowns(equal_arms(0.06))[10] > (margin - 1) / 100
 
 
 def test_rounds_and_margins_that_nobody_wants_are_not_advised():
-    assert advice(examination(0.8, host={"usable_cores": 2}), "spread") == "try another hour"
+    assert advice(examination(0.8, host={"usable_cores": 2}), "spread") == "try a quieter time"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,7 @@ def test_a_spread_is_unexplained_only_where_the_probe_was_alone(foreign_cores: f
 
 
 def test_where_something_disturbs_it_is_to_be_ended_before_rounds_are_bought():
-    assert advice(NOISY, "spread") == "first see to what disturbs, then probe again"
+    assert advice(NOISY, "spread") == "first stop these disturbances, then probe again"
 
 
 @pytest.mark.parametrize("subject", ["spread", "other processes", "cgroup quota", "SMT"])
@@ -136,7 +143,7 @@ def test_a_machine_that_slept_is_to_be_probed_again():
 def test_others_that_have_gone_again_are_told_without_a_name():
     found = finding(examination(meanwhile=Interference(foreign_cores=0.5, steal_share=0.0)), "other processes")
     assert found is not None
-    assert found.seen == "they kept 0.5 cores busy: none that is still there"
+    assert found.seen == "they kept 0.5 cores busy: processes that have ended"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +176,7 @@ def test_a_load_that_the_probe_cannot_have_made_is_told():
 
 def test_a_kernel_that_counts_nothing_still_gets_a_page():
     seen = examination(host=dict.fromkeys(HOST), moment={"load": None, "psi_cpu": None}, meanwhile=None)
-    assert level(seen) == "fine"
+    assert rate_machine(seen) == "fine"
     assert "fine: " in drawn(seen, 80)
     assert examination_as_object(seen)["probe"]["foreign_cores"] is None
 

@@ -7,19 +7,19 @@ import pytest
 from rich.cells import cell_len
 
 from orchestrator.doctor.aa_probe import Neighbour
-from orchestrator.doctor.noise import Examination, level, list_noise_findings
+from orchestrator.doctor.noise import Examination, list_noise_findings, rate_machine
 from orchestrator.doctor.report import examination_as_object
 from tests.unit.doctor.examinations import NOISY, PINNED, QUIET, drawn
 
 QUIET_PAGE = """\
 tfcompare doctor
 A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
-A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
-fine: at best, slowdowns show from 1.9% on in about 10 rounds, the default
-budget; from 7.4% in 4, from 1.0% in 20. TensorFlow's own variance is not
+A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms per call
+fine: at best, slowdowns of 1.9% show in about 10 rounds (the default budget),
+of 7.4% in 4 rounds, and of 1.0% in 20 rounds. TensorFlow's own variance is not
 included.
 
-       finding  what was seen
+       finding  observation
  ────────────────────────────────────────────────────────────────
  fine  spread   equal arms differ by 1.0% from round to round
  fine  A/A      equal arms come out the same: 1.000x, 0.995-1.006
@@ -27,47 +27,48 @@ included.
 NOISY_PAGE = """\
 tfcompare doctor
 A CPU, 2 of 2 CPUs · Linux 6.1 · load 5.25
-A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
-problem: at best, slowdowns show from 25.9% on in about 10 rounds, the default
-budget; from over 100% in 4, from 12.1% in 20. TensorFlow's own variance is not
-included.
+A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms per call
+problem: at best, slowdowns of 25.9% show in about 10 rounds (the default
+budget), of over 100% in 4 rounds, and of 12.1% in 20 rounds. TensorFlow's own
+variance is not included.
 
-          finding          what was seen
+          finding          observation
  ──────────────────────────────────────────────────────────────────────────────
  problem  spread           equal arms differ by 12.0% from round to round
-                           → first see to what disturbs, then probe again
+                           → first stop these disturbances, then probe again
  problem  other processes  they kept 1.3 cores busy: cc1plus (pid 4711) 84% of
-                           one, ld (pid 4712) 20% of one
-                           → measure in a quieter hour
+                           a core, ld (pid 4712) 20% of a core
+                           → measure at a quieter time
  problem  steal            the hypervisor took 7% of the time
-                           → measure in a quieter hour, or on a machine that is
+                           → measure at a quieter time, or on a machine that is
                            not shared
  note     A/A              equal arms are not shown to be the same: 1.000x,
                            0.926-1.080
- note     load             5.2, where the probe alone makes 2 at most
-                           → see with `top` what runs or waits for a disk, and
-                           measure after it
+ note     load             5.2, but the probe alone causes 2 at most
+                           → check with `top` what runs or waits for a disk,
+                           and measure when it has finished
  note     virtual machine  its neighbours cannot be seen from here, and not all
                            they do shows as steal
-                           → compare inside a run, never the times of two runs
+                           → compare versions within a run, never the times of
+                           two runs
 """
 PINNED_PAGE = """\
 tfcompare doctor
 A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
-A/A probe: 20 rounds in 30 s, pinned to CPU 2, 3; 4.66 and 4.65 ms a call
-note: at best, slowdowns show from 8.0% on in about 10 rounds, the default budget; from 33.2% in 4, from 3.9% in 20.
-TensorFlow's own variance is not included.
+A/A probe: 20 rounds in 30 s, pinned to CPU 2, 3; 4.66 and 4.65 ms per call
+note: at best, slowdowns of 8.0% show in about 10 rounds (the default budget), of 33.2% in 4 rounds, and of 3.9% in 20
+rounds. TensorFlow's own variance is not included.
 
-       finding       what was seen                                    what to do
+       finding       observation                                      advice
  ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
  note  spread        equal arms differ by 4.0% from round to round    give a longer `--budget`: 20 rounds would show 5%
  note  cgroup quota  1.5 of 2 CPUs; beyond that, everything here is   raise it (`docker run --cpus`, or systemd's
                      made to wait                                     CPUQuota)
  note  governor      powersave: clock rates follow the load           `sudo cpupower frequency-set --governor
                                                                       performance`
- note  turbo         on: clock rates follow temperature and           switch it off for small effects: under
-                     neighbours                                       /sys/devices/system/cpu, 1 into
-                                                                      intel_pstate/no_turbo or 0 into cpufreq/boost
+ note  turbo         on: clock rates follow temperature and           switch it off to measure small effects: under
+                     neighbours                                       /sys/devices/system/cpu, write 1 to
+                                                                      intel_pstate/no_turbo or 0 to cpufreq/boost
  note  SMT           active: two CPUs share a core
  fine  A/A           equal arms come out the same: 1.000x,
                      0.978-1.022
@@ -100,7 +101,7 @@ def test_a_process_cannot_write_to_the_terminal_by_its_name():
 def test_the_object_is_json_and_says_what_the_page_says(seen: Examination):
     found = json.loads(json.dumps(examination_as_object(seen), allow_nan=False))
     assert found["schema"] == "tfcompare.doctor/1"
-    assert found["level"] == level(seen)
+    assert found["level"] == rate_machine(seen)
     assert [item["seen"] for item in found["findings"]] == [item.seen for item in list_noise_findings(seen)]
     assert [item["rounds"] for item in found["visible"]] == [4, 10, 20]
     assert found["probe"]["ci_low"] <= found["probe"]["ratio"] <= found["probe"]["ci_high"]

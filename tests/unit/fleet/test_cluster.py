@@ -73,7 +73,7 @@ def test_what_a_host_sends_instead_of_json_and_files_is_no_answer(answer: object
     ray = MagicMock()
     ray.exceptions.RayTaskError = ray.exceptions.RayError = RuntimeError
     ray.get.return_value = answer
-    with pytest.raises(TaskLost, match="its answer is none of tfcompare's"):
+    with pytest.raises(TaskLost, match="its answer is not one of tfcompare's"):
         cluster.Cluster(ray, host.measure_unit).answer("begun")
 
 

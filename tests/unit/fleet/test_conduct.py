@@ -112,13 +112,13 @@ def test_two_hosts_measure_a_case_at_once(scene: Scene):
     assert scene.measure(a="one", b="two").error is None
     assert {of_copy[DECIDED.label] for of_copy in scene.hosts} == {"one", "two"}
     [note] = scene.notes
-    assert note.startswith("two hosts measured each case, and this shows the first")
+    assert note.startswith("two hosts measured each case, and the report shows the first")
 
 
 @pytest.mark.parametrize("again", ["a", "b"])
 def test_the_host_of_the_first_copy_never_measures_the_second_one(scene: Scene, again: str):
     """Neither under its name nor under another one."""
-    alone = [f"one host alone measured {DECIDED.label}, and no other one has yet"]
+    alone = [f"one host alone has measured {DECIDED.label} so far"]
     assert isinstance(scene.measure(a="one").error, EngineUnavailable)
     assert scene.hosts == [{DECIDED.label: "one"}, {}]
     assert scene.notes == alone
@@ -130,4 +130,4 @@ def test_the_host_of_the_first_copy_never_measures_the_second_one(scene: Scene, 
     assert scene.resume(**{again: "one", "c": "two"}).error is None
     assert scene.hosts == [{DECIDED.label: "one"}, {DECIDED.label: "two"}]
     [note] = scene.notes
-    assert note.startswith("two hosts measured each case, and this shows the first")
+    assert note.startswith("two hosts measured each case, and the report shows the first")

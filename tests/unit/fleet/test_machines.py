@@ -101,7 +101,7 @@ def name_all(named: NamedFleet, *hosts: str, **labels: dict[str, str]) -> list[s
 def test_machines_that_answer_are_remembered_and_one_that_is_down_costs_itself(named: NamedFleet):
     said = name_all(named, "me@a", "down", "localhost", "welcoming", welcoming={"gpu": "a100"})
     assert said[0] == "me@a: ready (host=a)"
-    assert said[1].startswith("warning: down: No route to host; see whether `ssh` reaches it without a password")
+    assert said[1].startswith("warning: down: No route to host; check that `ssh` reaches it without a password")
     assert said[2].startswith("localhost: ready (host=")
     assert said[3] == "welcoming: ready (host=welcoming,gpu=a100)"
     found = machines.read_fleet()
@@ -116,9 +116,9 @@ def test_machines_that_answer_are_remembered_and_one_that_is_down_costs_itself(n
 def test_what_is_no_answer_of_a_host_costs_it_its_place(named: NamedFleet):
     said = name_all(named, "a", "odd", "vague", "mute")
     assert said[0] == "a: ready (host=a)"
-    assert said[1].startswith("warning: odd: its process ended and said nothing; see whether")
+    assert said[1].startswith("warning: odd: its process ended and said nothing; check that")
     assert said[2].startswith("warning: vague: ")
-    assert said[3].startswith("warning: mute: its process ended and said nothing; see whether")
+    assert said[3].startswith("warning: mute: its process ended and said nothing; check that")
     found = machines.read_fleet()
     assert found
     assert [machine.host for machine in found.machines] == ["a"]
@@ -134,7 +134,7 @@ def test_a_fleet_is_named_anew_and_kept_if_no_machine_answers(named: NamedFleet)
     assert [machine.host for machine in found.machines] == ["b"]
     machines.forget_machines()
     assert machines.read_fleet() is None
-    with pytest.raises(UsageError, match="there is no fleet"):
+    with pytest.raises(UsageError, match="no fleet is stored"):
         machines.forget_machines()
 
 
@@ -192,7 +192,7 @@ def test_without_a_task_it_waits_all_the_same(reached: SshFleet):
 
 @pytest.mark.parametrize(
     ("task", "reason"),
-    [("die", "out of memory"), ("rubbish", "none of tfcompare's"), ("greedy", "more than any unit has")],
+    [("die", "out of memory"), ("rubbish", "not one of tfcompare's"), ("greedy", "more than any unit has")],
 )
 def test_a_machine_that_loses_a_unit_says_again_what_it_is(reached: SshFleet, task: str, reason: str):
     a, _ = reached.nodes()
@@ -208,7 +208,7 @@ def test_a_machine_that_does_not_say_what_it_is_is_asked_again_later(
     named: NamedFleet, monkeypatch: pytest.MonkeyPatch
 ):
     down = NamedFleet(ssh=named.ssh, python=named.python, machines=(FleetMachine(host="down", labels={"host": "x"}),))
-    monkeypatch.setattr(machines, "AGAIN_S", 0.2)
+    monkeypatch.setattr(machines, "RETRY_S", 0.2)
     with open_machines(down) as reached:
         [node] = reached.nodes()
         begun = reached.ask(node)

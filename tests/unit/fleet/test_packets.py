@@ -46,10 +46,10 @@ def head(*fields: object) -> bytes:
 @pytest.mark.parametrize(
     ("sent", "told"),
     [
-        (MARK + b"no JSON\n", "it sent a line that is none of tfcompare's"),
-        (head("order", 0, {}), "it sent a line that is none of tfcompare's"),
-        (head("message", "4", {}), "it sent a line that is none of tfcompare's"),
-        (head("message", 1, {"a": 1.5}), "it sent a line that is none of tfcompare's"),
+        (MARK + b"no JSON\n", "it sent a line that is not one of tfcompare's"),
+        (head("order", 0, {}), "it sent a line that is not one of tfcompare's"),
+        (head("message", "4", {}), "it sent a line that is not one of tfcompare's"),
+        (head("message", 1, {"a": 1.5}), "it sent a line that is not one of tfcompare's"),
         (head("message", -1, {}), "more than any unit has"),
         (head("message", 5, {"a": -5}), "more than any unit has"),
         (head("message", MOST_TEXT + 1, {}), "more than any unit has"),

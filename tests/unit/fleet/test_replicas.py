@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator.fleet.arrive import Arrivals
 from orchestrator.fleet.model import HostReport
-from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
+from orchestrator.fleet.replicas import REPLICA_LINE_STARTS, describe_replicas
 from orchestrator.fleet.units import Unit
 from orchestrator.results.part_files import read_files
 from orchestrator.results.run_folder import RunFolder
@@ -34,16 +34,16 @@ def test_each_case_is_called_what_was_recorded_of_it(tmp_path: Path):
     second = copied(tmp_path / "second", {"1": ("b", 1.2), "2": ("a", 1.6), "3": ("a", 1.6)})
     found, differs, *others = describe_replicas(first, second)
     assert found == (
-        "two hosts measured 2 of 4 cases, and this shows the first; of 2 ratios, 1 are the same on both, 1 differ, and "
-        f"0 are open: tfcompare compare {first.path} {second.path}"
+        "two hosts measured 2 of 4 cases, and the report shows the first; of 2 ratios, 1 are the same on both, 1 "
+        f"differ, and 0 are open: tfcompare compare {first.path} {second.path}"
     )
     assert differs.startswith("two hosts differ: power[size=2], 2.0.0 against 1.0.0: ")
     assert differs.index("on host b") < differs.index("on host a")
     assert others == [
-        "one host measured both copies of power[size=3], which says nothing of another host",
-        "one host alone measured power[size=4], and no other one has yet",
+        "one host measured both copies of power[size=3], which does not show whether hosts agree",
+        "one host alone has measured power[size=4] so far",
     ]
-    assert all(line.startswith(OF_REPLICAS) for line in (found, differs, *others))
+    assert all(line.startswith(REPLICA_LINE_STARTS) for line in (found, differs, *others))
 
 
 def test_hosts_that_agree_are_two_for_each_case(tmp_path: Path):
@@ -52,7 +52,7 @@ def test_hosts_that_agree_are_two_for_each_case(tmp_path: Path):
     )
     [found] = describe_replicas(first, second)
     assert found.startswith(
-        "two hosts measured each case, and this shows the first; of 4 ratios, 4 are the same on both, 0 differ, and 0 "
+        "two hosts measured each case, and the report shows the first; of 4 ratios, 4 are the same on both, 0 "
     )
 
 

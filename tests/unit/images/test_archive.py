@@ -76,9 +76,9 @@ def test_a_tag_and_labels_that_do_not_belong_together_are_refused(archive):
 @pytest.mark.parametrize("missing", [SPEC_LABEL, "tfcompare.lock", BASE_NAME])
 def test_an_image_that_is_not_tfcompares_is_refused_among_others(archive, missing: str):
     labels = {name: value for name, value in MADE.labels.items() if name != missing}
-    with pytest.raises(UsageError, match=rf"mine:1 in it is no image of tfcompare's \(it has no label {missing}\)"):
+    with pytest.raises(UsageError, match=rf"mine:1 in it is not a tfcompare image \(it has no label {missing}\)"):
         read_archive(archive(([MADE.tag], MADE.labels), (["mine:1"], labels)))
-    with pytest.raises(UsageError, match="mine:1 in it is no image of tfcompare's"):
+    with pytest.raises(UsageError, match="mine:1 in it is not a tfcompare image"):
         read_archive(archive((["mine:1"], None)))
 
 
@@ -92,7 +92,7 @@ def test_what_is_no_archive_says_so(archive, tmp_path: Path):
     text = tmp_path / "text"
     text.write_text("hello")
     for path in (half, other, text):
-        with pytest.raises(UsageError, match="no archive of images, or half of one"):
+        with pytest.raises(UsageError, match="not a complete archive of images"):
             read_archive(path)
     with pytest.raises(UsageError, match="there is no image in it"):
         read_archive(archive())
@@ -254,16 +254,19 @@ ODD = {
     "a second manifest under another spelling": (usual(other=OTHER), "'manifest.json' is in it twice"),
     "a second manifest": (usual(other=member("manifest.json", b"[]")), "'manifest.json' is in it twice"),
     "a folder that is a file too": (usual(other=member("one", b"x")), "'one' is in it twice"),
-    "an absolute name": (usual(other=member("/etc/passwd", b"x")), "the name '/etc/passwd' may lead out of it"),
-    "a name that goes up": (usual(other=member("one/../../x", b"x")), "may lead out of it"),
-    "a name that goes up and back": (usual(other=member("one/../c.json", b"x")), "may lead out of it"),
+    "an absolute name": (
+        usual(other=member("/etc/passwd", b"x")),
+        "the name '/etc/passwd' may point outside the archive",
+    ),
+    "a name that goes up": (usual(other=member("one/../../x", b"x")), "may point outside the archive"),
+    "a name that goes up and back": (usual(other=member("one/../c.json", b"x")), "may point outside the archive"),
     "a link that leads out": (
         usual(two=member("two/layer.tar", kind=tarfile.SYMTYPE, link="../../etc/passwd")),
-        "the link 'two/layer.tar' leads out of it",
+        "the link 'two/layer.tar' points outside the archive",
     ),
     "a link that is absolute": (
         usual(two=member("two/layer.tar", kind=tarfile.SYMTYPE, link="/etc/passwd")),
-        "the link 'two/layer.tar' leads out of it",
+        "the link 'two/layer.tar' points outside the archive",
     ),
     "a link to a link": (
         usual(one=member("one/layer.tar", kind=tarfile.SYMTYPE, link="../two/layer.tar")),
@@ -282,28 +285,31 @@ ODD = {
     ),
     "a manifest that is too long": (
         usual(manifest=member("manifest.json", b"[" + b" " * 2**20 + b"]")),
-        "'manifest.json' has more than 1 MiB",
+        "'manifest.json' is larger than 1 MiB",
     ),
-    "a configuration that is too long": (usual(config=member("c.json", CONFIG + b" " * 2**20)), "has more than 1 MiB"),
-    "a manifest of another shape": (usual(manifest=member("manifest.json", b'{"a": 1}')), "no archive of images"),
+    "a configuration that is too long": (usual(config=member("c.json", CONFIG + b" " * 2**20)), "is larger than 1 MiB"),
+    "a manifest of another shape": (
+        usual(manifest=member("manifest.json", b'{"a": 1}')),
+        "not a complete archive of images",
+    ),
     "a manifest that is nested too deep": (
         usual(manifest=member("manifest.json", b"[" * 2**19)),
-        "no archive of images",
+        "not a complete archive of images",
     ),
     "names that are no texts": (
         usual(manifest=member("manifest.json", listing({**ENTRY, "Layers": [1]}))),
-        "a name that is no text",
+        "a name is not a string",
     ),
     "labels that are no texts": (
         usual(config=member("c.json", json.dumps({"config": {"Labels": dict.fromkeys(MADE.labels, 1)}}).encode())),
-        "a label that is no text",
+        "a label is not a string",
     ),
     "a version that is none": (
         usual(
             config=member("c.json", CONFIG.replace(b'"1.14.0"', b'""')),
             manifest=member("manifest.json", listing({**ENTRY, "RepoTags": [MADE.tag.replace("1.14.0", "")]})),
         ),
-        "'' is no name of a target",
+        "'' is not a valid name of a target",
     ),
     "an image twice": (usual(manifest=member("manifest.json", listing(ENTRY, ENTRY))), f"{MADE.tag} is in it twice"),
     "too many layers": (
@@ -360,16 +366,16 @@ def test_an_image_stays_if_it_got_a_name_or_was_here_and_is_removed_otherwise(ta
 
 def test_what_the_engine_has_beyond_the_archive_is_an_error_that_names_it(tar):
     path = tar(usual())
-    with pytest.raises(EnvironmentFailed, match=r"images or names that were not in it: python:3\.7-slim\. If no other"):
+    with pytest.raises(EnvironmentFailed, match=r"or names that were not in it: python:3\.7-slim\. Unless another"):
         load(Engine(adds="python:3.7-slim"), path)
 
 
 def test_names_that_move_and_images_without_a_name_are_found():
     before = {"1": frozenset({"a:1", "b:1"}), "2": frozenset({"c:1"}), "3": frozenset[str]()}
     after = {"1": frozenset({"b:1"}), "2": frozenset({"c:1", "a:1"}), "3": frozenset[str](), "4": frozenset[str]()}
-    assert archives.find_unannounced(before, after, "2") == ["a:1", "4"]
-    assert archives.find_unannounced(before, after, "4") == ["a:1"]
-    assert archives.find_unannounced(before, before, "1") == []
+    assert archives.find_unexpected_images(before, after, "2") == ["a:1", "4"]
+    assert archives.find_unexpected_images(before, after, "4") == ["a:1"]
+    assert archives.find_unexpected_images(before, before, "1") == []
 
 
 def test_an_image_is_the_same_by_its_layers_and_its_settings(tar):
@@ -407,7 +413,7 @@ def test_an_archive_that_does_not_fit_on_the_engines_disk_is_not_loaded(
     engine.api.base_url = "http://elsewhere:2375"
     load(engine, path)
     monkeypatch.setattr(archives, "MOST_BYTES", 3_000_000)
-    with pytest.raises(UsageError, match=r"need more than 3.*MB, more than any images of tfcompare's"):
+    with pytest.raises(UsageError, match=r"need more than 3.*MB, more than any tfcompare images"):
         load(engine, path)
 
 
@@ -458,20 +464,23 @@ def negative_layer() -> bytes:
 
 
 UNCOUNTABLE: dict[str, tuple[Callable[[Path], bytes], str]] = {
-    "bzip2": (lambda folder: bz2.compress(LAYER), "a layer is packed by bzip2, and only gzip can be unpacked"),
-    "xz": (lambda folder: lzma.compress(LAYER), "a layer is packed by xz"),
-    "zstd": (lambda folder: b"\x28\xb5\x2f\xfd" + bytes(1020), "a layer is packed by zstd"),
-    "a zstd frame that is skipped": (lambda folder: b"\x5e*M\x18" + bytes(1020), "a layer is packed by zstd"),
-    "gzip in gzip": (lambda folder: gzip.compress(gzip.compress(LAYER)), "no archive of images, or half of one"),
-    "half of gzip": (lambda folder: gzip.compress(LAYER)[:-100], "no archive of images, or half of one"),
-    "anything else": (lambda folder: b"hello" * 1000, "no archive of images, or half of one"),
+    "bzip2": (
+        lambda folder: bz2.compress(LAYER),
+        "a layer is compressed with bzip2, and its unpacked size can be determined only for gzip",
+    ),
+    "xz": (lambda folder: lzma.compress(LAYER), "a layer is compressed with xz"),
+    "zstd": (lambda folder: b"\x28\xb5\x2f\xfd" + bytes(1020), "a layer is compressed with zstd"),
+    "a zstd frame that is skipped": (lambda folder: b"\x5e*M\x18" + bytes(1020), "a layer is compressed with zstd"),
+    "gzip in gzip": (lambda folder: gzip.compress(gzip.compress(LAYER)), "not a complete archive of images"),
+    "half of gzip": (lambda folder: gzip.compress(LAYER)[:-100], "not a complete archive of images"),
+    "anything else": (lambda folder: b"hello" * 1000, "not a complete archive of images"),
     "a hole of GNU's": (lambda folder: sparse_layer(folder, "gnu"), "the file 'hole' in a layer has holes"),
     "a hole of POSIX's": (lambda folder: sparse_layer(folder, "pax"), "the file 'hole' in a layer has holes"),
     "a packed hole": (lambda folder: gzip.compress(sparse_layer(folder, "pax")), "'hole' in a layer has holes"),
-    "something after its end": (lambda folder: LAYER + LAYER, "a layer has more after its end"),
+    "something after its end": (lambda folder: LAYER + LAYER, "a layer has data after its end"),
     "a header that is wrong": (
         lambda folder: LAYER.rstrip(b"\0") + bytes(512 - len(LAYER.rstrip(b"\0")) % 512) + b"x" * 512,
-        "a layer has more after its end",
+        "a layer has data after its end",
     ),
     "a negative size": (lambda folder: negative_layer(), "a layer"),
 }

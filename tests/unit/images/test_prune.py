@@ -75,7 +75,7 @@ def test_a_builder_is_a_user_and_a_data_folder(monkeypatch, tmp_path):
 
 def test_what_images_share_is_counted_once():
     base, one, two = (1, "FROM", 100), (2, "RUN one", 10), (3, "RUN two", 5)
-    assert sizes.together([base, one, base, two]) == 115
+    assert sizes.add_up([base, one, base, two]) == 115
     assert [sizes.format_size(size) for size in (5, 1500, 2_500_000, 1_234_000_000)] == [
         "5 B",
         "1.5 kB",

@@ -76,7 +76,7 @@ CHANGES = {
     "another numpy": ({"imported": {**ANSWER["imported"], "numpy": "1.17.0"}}, "numpy", "1.17.0"),
     "another Keras": ({"distributions": {**INSTALLED, "keras": "2.3.1"}}, "Keras", "2.3.1"),
     "another package": (
-        {"distributions": {**INSTALLED, "pip": "25.0"}}, "packages", "pip is 25.0, locked is 24.0",
+        {"distributions": {**INSTALLED, "pip": "25.0"}}, "packages", "pip is 25.0, but 24.0 is locked",
     ),
     "one package more": ({"distributions": {**INSTALLED, "rogue": "1.0"}}, "packages", "rogue 1.0 is extra"),
     "one package less": (
@@ -165,7 +165,7 @@ def test_an_answer_that_is_no_inventory_is_a_failed_check(
 
 def test_an_inventory_without_an_import_is_wrong_in_what_it_lacks(locked: Flavour):
     assert wrong(inside(imported={}), locked) == {
-        "TensorFlow": "", "build": "not told: TensorFlow cannot be imported",
+        "TensorFlow": "", "build": "unknown: TensorFlow cannot be imported",
     }  # fmt: skip
     assert wrong(inside(imported={**ANSWER["imported"], "tensorflow": "1" * 5000}), locked).keys() == {"TensorFlow"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, UsageError
 from orchestrator.metrics.gates import (
-    Gated,
+    GatedComparisons,
     check_compared,
     choose_for_gates,
     describe_uncounted,
@@ -83,7 +83,7 @@ OUTPUTS = (output("equal"), output("differs", 0.02), output("differs"), output("
     ],
 )
 def test_an_outcome_is_found(text: str, found: str | None):
-    error = find_gate_error(parse_gates(text), Gated(planned=PLANNED, others=OTHERS, outputs=OUTPUTS))
+    error = find_gate_error(parse_gates(text), GatedComparisons(planned=PLANNED, others=OTHERS, outputs=OUTPUTS))
     assert (str(error) if error else None) == (found and f"{found} (--fail-on {text})")
     assert error is None or isinstance(error, OutcomeFound)
 
@@ -101,7 +101,8 @@ def test_an_outcome_is_found(text: str, found: str | None):
 )
 def test_a_comparison_that_could_not_be_made_is_inconclusive(text: str, found: str):
     missing = {None: 1, "time": 2, "memory": 2, "output": 3, "leak": 1}
-    error = find_gate_error(parse_gates(text), Gated(planned=PLANNED, others=OTHERS, outputs=OUTPUTS, missing=missing))
+    gated = GatedComparisons(planned=PLANNED, others=OTHERS, outputs=OUTPUTS, missing=missing)
+    error = find_gate_error(parse_gates(text), gated)
     assert isinstance(error, OutcomeFound)
     assert str(error) == f"{found} (--fail-on {text})"
 
@@ -109,26 +110,26 @@ def test_a_comparison_that_could_not_be_made_is_inconclusive(text: str, found: s
 def test_a_gate_without_a_comparison_has_nothing_to_judge():
     unmade = (replace(judged(None, "inconclusive"), reason="it needs TensorFlow 2"),)
     nothing = (replace(output("not comparable"), reason="its calls return nothing that has a value"),)
-    gated = Gated(planned=unmade, outputs=nothing, missing={"leak": 2, "memory": 1}, why_missing="")
+    gated = GatedComparisons(planned=unmade, outputs=nothing, missing={"leak": 2, "memory": 1}, why_missing="")
     for text, why in {
         "slower": "none of 1 comparison could be made: it needs TensorFlow 2",
         "output:differs": "none of 1 comparison could be made: its calls return nothing that has a value",
-        "leak:more": "none of 2 comparisons could be made: calls of 0.1 s and more are too few to tell",
+        "leak:more": "none of 2 comparisons could be made: cases whose calls take 0.1 s or more make too few calls",
         "memory:more": "none of 1 comparison could be made",
-        "step:slower": "nothing was to be compared by step",
-        "step:inconclusive": "nothing was to be compared by step",
+        "step:slower": "no comparison by step was planned",
+        "step:inconclusive": "no comparison by step was planned",
     }.items():
         error = find_gate_error(parse_gates(text), gated)
         assert isinstance(error, NothingSelected)
         assert str(error) == f"--fail-on {text} had nothing to judge: {why}"
     # Three rounds have a ratio, and say nothing.
     few = (replace(judged(2.0, "inconclusive"), ci_low=None, ci_high=None, reason="3 rounds are too few to tell"),)
-    assert "3 rounds are too few" in str(find_gate_error(parse_gates("slower"), Gated(planned=few)))
-    assert find_gate_error(parse_gates("slower"), Gated(planned=(judged(1.0, "inconclusive"),))) is None
+    assert "3 rounds are too few" in str(find_gate_error(parse_gates("slower"), GatedComparisons(planned=few)))
+    assert find_gate_error(parse_gates("slower"), GatedComparisons(planned=(judged(1.0, "inconclusive"),))) is None
 
 
 def test_an_incomplete_answer_goes_before_an_outcome_and_tells_both():
-    gated = Gated(planned=PLANNED, missing={"leak": 2}, died=2)
+    gated = GatedComparisons(planned=PLANNED, missing={"leak": 2}, died=2)
     error = find_gate_error(parse_gates("slower,leak:more"), gated)
     assert isinstance(error, NothingSelected)
     first, second = str(error).splitlines()
@@ -140,7 +141,7 @@ def test_an_incomplete_answer_goes_before_an_outcome_and_tells_both():
 def test_an_exploratory_verdict_counts_only_where_it_is_asked_for():
     planned = (judged(1.0, "same"), replace(judged(1.5, "slower"), exploratory=True))
     others = (replace(judged(1.5, "slower", "memory"), exploratory=True),)
-    gated = Gated(planned=planned, others=others)
+    gated = GatedComparisons(planned=planned, others=others)
     for text in ("slower", "memory:more"):
         assert find_gate_error(parse_gates(text), gated) is None
         error = find_gate_error(parse_gates(f"{text},exploratory"), gated)
@@ -152,7 +153,7 @@ def test_an_exploratory_verdict_counts_only_where_it_is_asked_for():
 
 
 def test_an_arm_that_died_goes_first():
-    error = find_gate_error(parse_gates("slower,died"), Gated(planned=PLANNED, died=2))
+    error = find_gate_error(parse_gates("slower,died"), GatedComparisons(planned=PLANNED, died=2))
     assert isinstance(error, ArmsDied)
     assert str(error) == "2 arms died (--fail-on slower,died)"
 
@@ -220,19 +221,19 @@ def test_a_gate_about_what_a_finished_run_does_not_compare_is_refused():
         ("output:more", "choose from differs, inconclusive"),
         (
             "colour:more",
-            "there is no metric 'colour'; they are time, first, memory, leak, build, import, cpu, gpu_memory, "
+            "unknown metric 'colour'; choose from time, first, memory, leak, build, import, cpu, gpu_memory, "
             "traces, traces_per_call, size, p50, p95, p99, output",
         ),
-        ("leak:more>5%", "after > follows an amount such as 4KiB"),
-        ("traces:more>4KiB", "after > follows an amount such as 2"),
-        ("memory:more>4KiB", "after > follows a percentage such as 10%"),
-        ("slower>x", "after > follows a percentage such as 10%"),
+        ("leak:more>5%", "after > write an amount such as 4KiB"),
+        ("traces:more>4KiB", "after > write an amount such as 2"),
+        ("memory:more>4KiB", "after > write a percentage such as 10%"),
+        ("slower>x", "after > write a percentage such as 10%"),
         ("died>5%", "died has no amount"),
-        ("slower>", "it is [METRIC:]VERDICT[>AMOUNT]"),
-        ("slower>-5", "it is [METRIC:]VERDICT[>AMOUNT]"),
-        ("exploratory", "exploratory goes with the outcomes that count, e.g. slower,exploratory"),
+        ("slower>", "expected [METRIC:]VERDICT[>AMOUNT]"),
+        ("slower>-5", "expected [METRIC:]VERDICT[>AMOUNT]"),
+        ("exploratory", "combine exploratory with a verdict, e.g. slower,exploratory"),
         ("memory:exploratory", "unknown outcome of memory 'exploratory'"),
-        ("died,exploratory", "goes with the outcomes that count"),
+        ("died,exploratory", "combine exploratory with a verdict"),
     ],
 )
 def test_what_is_no_outcome_is_refused(text: str, told: str):
@@ -259,7 +260,7 @@ def in_row_only(verdict: str, metric: Metric = "time", **more: object) -> Compar
     ],
 )
 def test_a_row_that_is_not_certain_in_the_report_does_not_count_and_is_named(text: str, error: str, uncounted: str):
-    gated = Gated(
+    gated = GatedComparisons(
         planned=(judged(1.0, "same"), in_row_only("slower"), in_row_only("faster"), in_row_only("same", size="slight")),
         others=(in_row_only("slower", "memory"), in_row_only("slower", "memory")),
         outputs=(output("equal"),),
@@ -275,7 +276,7 @@ def test_a_row_that_is_not_certain_in_the_report_does_not_count_and_is_named(tex
 
 
 def test_an_exploratory_row_is_left_out_for_that_reason_alone():
-    gated = Gated(planned=(in_row_only("slower", exploratory=True),), judged_together=56)
+    gated = GatedComparisons(planned=(in_row_only("slower", exploratory=True),), judged_together=56)
     assert describe_uncounted(parse_gates("slower"), gated) == ""
     assert find_gate_error(parse_gates("slower,exploratory"), gated) is None
     assert "does not count 1 slower:" in describe_uncounted(parse_gates("slower,exploratory"), gated)

@@ -126,11 +126,11 @@ def test_an_entry_in_pieces_is_left_alone_and_told() -> None:
     written = table().replace(cpu, image + cpu)
     user_data.write_user_file(user_data.find_user_table(), written)
     catalog.reread()
-    with pytest.raises(UsageError, match=f"{DAYS[0]} is not written there as tfcompare writes it"):
+    with pytest.raises(UsageError, match=f"{DAYS[0]} has an entry that tfcompare did not write"):
         lock_on_demand.forget_lock(version)
     said: list[str] = []
     assert cleanup.retire(1, Heard(said)).numbers == ()
-    assert "take it out by hand" in said[0]
+    assert "remove it by hand" in said[0]
     assert table() == written
 
 

@@ -162,7 +162,7 @@ def test_a_run_with_broken_results_is_kept_and_not_in_the_history(monkeypatch, o
     [run] = (options.history / "runs").iterdir()
     [reason] = told.night.said
     assert "2.9.3-1.arrow" in reason
-    assert f"Nothing of this run is in the history; {run} keeps it" in reason
+    assert f"This run was not added to the history; its folder is {run}" in reason
     assert isinstance(ending(told), ArmsDied if was_ended else ContractBroken)
     assert list(Store(options.history).read().points()) == []
     assert kept(options) == [told.night]

@@ -255,7 +255,7 @@ def test_a_mail_that_one_of_two_did_not_take_is_not_sent_to_the_other_again(mail
     lost = tell(SOMETHING, f"mailto://127.0.0.1:{mailbox.port}/team@example.org/gone@example.org/?from=tf@example.org")
     assert len(mailbox.mails) == 1
     [line] = lost
-    assert line.startswith("mailto://… was not told: it did not take all of it, or not for all recipients")
+    assert line.startswith("mailto://… was not told: it did not accept the whole message or all recipients")
 
 
 @pytest.mark.parametrize(("answer", "attempts"), [("450 try later", 4), ("550 no such mailbox", 1)])

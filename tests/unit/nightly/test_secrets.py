@@ -201,7 +201,7 @@ def test_a_served_night_gets_them_in_its_environment(tmp_path: Path, monkeypatch
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
     program = ("/bin/sh", "-c", 'echo "$TFCOMPARE_NOTIFY"', "tfcompare")
     made = replace(wanted(program, history=str(tmp_path)), secrets={"TFCOMPARE_NOTIFY": "json://here"})
-    assert "exit code 0" in serving._spend(made, date(2026, 11, 4))
+    assert "exit code 0" in serving._run_night(made, date(2026, 11, 4))
     assert (tmp_path / "log" / "nightly-2026-11-04.log").read_text() == "json://here\n"
 
 

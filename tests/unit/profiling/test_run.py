@@ -171,7 +171,7 @@ ENDS = {
     "raises": ("died", "RuntimeError: on purpose (raised in build, at ending.py:8)"),
     "is killed": ("died", "killed by SIGKILL; often the kernel, out of memory"),
     "takes its worker along": ("died", "its worker died: killed by SIGKILL (often the kernel, out of memory)"),
-    "hangs": ("died", "no answer within 0.3 s; ended (--timeout allows longer, --calls fewer)"),
+    "hangs": ("died", "no answer within 0.3 s; ended (raise --timeout or lower --calls)"),
 }
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from orchestrator.reports.matrix import layout_tables
 from orchestrator.terminal import progress
-from orchestrator.terminal.progress import Animated, Plain, choose_view, describe_ahead
+from orchestrator.terminal.progress import AnimatedView, PlainView, choose_view, describe_remaining
 from orchestrator.terminal.view import RoundDone, View
 from tests.support import scenes
 from tests.support.builders import case, target
@@ -41,20 +41,20 @@ def shown(
 
 def test_a_pipe_gets_what_stays_and_one_line_a_look():
     look = f"after round 1, 4 of 9 comparisons are decided; new: a; b; c; and 1 more; {AHEAD}"
-    assert shown() == (Plain, f"engine: [red]x[/red]\n{look}\n")
+    assert shown() == (PlainView, f"engine: [red]x[/red]\n{look}\n")
 
 
 def test_the_last_look_says_nothing_of_a_next_one():
     last = replace(FIRST, number=20, next_look=None, next_s=None, shows=None)
-    assert describe_ahead(last) == "a round of 8 cases takes 3 s"
-    assert describe_ahead(replace(FIRST, shows=None)) == AHEAD.replace(", can show differences of 12%", "")
+    assert describe_remaining(last) == "a round of 8 cases takes 3 s"
+    assert describe_remaining(replace(FIRST, shows=None)) == AHEAD.replace(", can show differences of 12%", "")
 
 
 def test_a_line_wraps_between_words_on_a_terminal_and_stays_whole_in_a_log():
     text = "no Docker engine answers " * 6
     for terminal, lines in ((True, 3), (False, 1)):
         buffer = io.StringIO()
-        Plain(Console(file=buffer, force_terminal=terminal, width=60, color_system=None), verbose=False).say(text)
+        PlainView(Console(file=buffer, force_terminal=terminal, width=60, color_system=None), verbose=False).say(text)
         written = buffer.getvalue().rstrip("\n").split("\n")
         assert len(written) == lines
         assert {word for line in written for word in line.split()} == set(text.split())
@@ -70,7 +70,7 @@ def test_quiet_is_silent_even_in_a_terminal():
 
 def test_a_terminal_shows_where_the_run_is():
     kind, text = shown(terminal=True)
-    assert kind is Animated
+    assert kind is AnimatedView
     assert "engine: [red]x[/red]" in text
     assert "round 2 · 2.0.0 · power" in text
     assert AHEAD in text
@@ -80,7 +80,7 @@ def test_a_terminal_shows_where_the_run_is():
 
 def test_a_terminal_shows_the_table_of_a_run_and_what_is_measured_below_it():
     kind, text = shown(terminal=True, table=True)
-    assert kind is Animated
+    assert kind is AnimatedView
     assert "▲ 250x" in text
     assert text.rindex("▲ 250x") < text.rindex("round 2 · 2.0.0 · power")
     assert "comparisons are decided" not in text
@@ -116,7 +116,7 @@ def test_what_a_workload_says_moves_no_cursor_and_keeps_its_lines():
 
 
 def test_a_version_may_be_added_while_the_others_are_drawn(monkeypatch: pytest.MonkeyPatch):
-    watching = Animated(Console(file=io.StringIO(), force_terminal=True), verbose=False)
+    watching = AnimatedView(Console(file=io.StringIO(), force_terminal=True), verbose=False)
     other = threading.Thread(target=watching.preparing, args=("2.13.0", "installing"))
     draw_line = progress._one_line
 

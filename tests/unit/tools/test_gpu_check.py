@@ -82,7 +82,7 @@ def test_a_card_that_takes_not_every_version_is_looked_at(check: Check, monkeypa
     card = Gpu(0, "GPU-1", "NVIDIA H200", "9.0", "570.86", 143_771, 700, True, False)
     monkeypatch.setattr(gpu_check, "find_gpus", lambda: (card,))
     (check.folder.parent / "code").write_text("5")
-    assert "NVIDIA H200" in gpu_check.look(check)
+    assert "NVIDIA H200" in gpu_check.inspect_machine(check)
     assert (check.folder / "logs" / "doctor.out").read_text() == "[]"
 
 
@@ -110,7 +110,7 @@ def test_a_step_that_died_in_one_image_fails_the_step(check: Check):
     (check.folder.parent / "answer").write_text(verified(("2.16.2", True, "trained; the first call took 3 s")))
     assert gpu_check.train(check) == "2.16.2, step on the GPU: trained; the first call took 3 s"
     (check.folder.parent / "answer").write_text("[]")
-    with pytest.raises(StepFailed, match="no image took a step"):
+    with pytest.raises(StepFailed, match="no image ran the step on the GPU"):
         gpu_check.train(check)
 
 

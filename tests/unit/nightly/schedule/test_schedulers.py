@@ -23,7 +23,7 @@ def test_the_first_scheduler_that_answers_is_taken(with_systemd):
 
 
 def test_where_nothing_can_call_it_that_is_said(machine):
-    words = "there is no systemctl; there is no crontab. `tfcompare nightly serve` waits by itself"
+    words = "there is no systemctl; there is no crontab. Start `tfcompare nightly serve` instead"
     with pytest.raises(UsageError, match=words):
         schedulers.find_scheduler(None)
     with pytest.raises(UsageError, match="--scheduler 'at': choose systemd or cron"):

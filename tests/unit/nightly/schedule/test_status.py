@@ -9,7 +9,7 @@ import pytest
 from orchestrator.history.model import Night
 from orchestrator.nightly.due import ON_TIME
 from orchestrator.nightly.lock import Holder
-from orchestrator.nightly.schedule.status import describe_status, standing
+from orchestrator.nightly.schedule.status import describe_status, find_status
 from tests.support.schedules import PLANNED
 
 NOW = datetime(2026, 11, 4, 12).astimezone()
@@ -37,26 +37,26 @@ RUNNING = Holder(7, BEGAN, "")
 
 
 def found(*events: Night, running: Holder | None = None, now: datetime = NOW, **planned: Any):
-    return standing(replace(PLANNED, **planned), "cron of somebody", events, running, now)
+    return find_status(replace(PLANNED, **planned), "cron of somebody", events, running, now)
 
 
 def test_a_night_that_was_measured_is_told_with_its_result_and_the_next():
     told = "\n".join(describe_status(found(NIGHT), NOW))
     assert found(NIGHT).wrong == ()
     for words in (
-        "every night at 02:30, by cron of somebody; one that is missed is caught up",
+        "every night at 02:30, by cron of somebody; a missed run is started later",
         "tfcompare nightly run --versions 2.13,nightly --suite studies",
         "next: 2026-11-05 02:30 ",
         "(in 14 h 30 min)",
         "last: 2026-11-04 measured, 40 comparisons, exit code 0, after 1 h 5 min, run 20261104-023000-abcd",
-        "now: nothing runs",
+        "now: no nightly run is in progress",
     ):
         assert words in told
 
 
 def test_a_night_that_runs_is_told_with_its_beginning():
     one = found(running=RUNNING)
-    assert "now: a nightly run is in progress since 2026-11-04 02:30 (pid 7)" in describe_status(one, NOW)
+    assert "now: a nightly run has been in progress since 2026-11-04 02:30 (pid 7)" in describe_status(one, NOW)
     assert one.wrong == ()
 
 
@@ -66,7 +66,7 @@ def test_a_night_that_runs_is_told_with_its_beginning():
 def test_a_night_that_failed_or_hung_is_wrong(outcome: Any, words: str):
     one = found(replace(NIGHT, outcome=outcome, said=("no engine",)))
     assert one.wrong == (f"the nightly run of 2026-11-04 {words}",)
-    assert f"wrong: {one.wrong[0]}" in describe_status(one, NOW)
+    assert f"problem: {one.wrong[0]}" in describe_status(one, NOW)
 
 
 def test_a_night_that_left_nothing_is_wrong_once_it_had_its_time():

@@ -208,7 +208,7 @@ def test_the_zone_is_what_tz_names():
 def test_the_next_night_is_counted_in_the_zone_of_its_schedule():
     there = planned(zone="America/New_York")
     now = datetime(2026, 11, 23, 4, tzinfo=UTC)
-    found = status.standing(there, "cron", (), None, now)
+    found = status.find_status(there, "cron", (), None, now)
     assert found.next == datetime(2026, 11, 23, 7, 30, tzinfo=UTC)
     assert f"{found.next:%H:%M %Z}" == "02:30 EST"
     assert found.wrong == ("the nightly run of 2026-11-22 left no result",)
