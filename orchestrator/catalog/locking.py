@@ -22,6 +22,8 @@ from orchestrator.options import EngineOptions
 # Packages that come as source are built with these, without isolation.
 # The tensorboards of the versions here import pkg_resources, which setuptools 82 no longer has.
 BUILD_TOOLS = ("setuptools<82", "wheel")
+# This is a pin in a resolver's answer that no hash follows.
+UNHASHED = re.compile(r"^(?P<name>[\w.-]+)(\[[^\]]*\])?==\S+[^\S\n]*(;[^\n\\]*)?$", re.MULTILINE)
 INPUTS_PREFIX = "# inputs: sha256:"
 WRITTEN_BY = "# Written by: "
 
@@ -109,6 +111,8 @@ def resolve_lock(lock: Lock, constraints: Path | None = None, options: Sequence[
             sources |= named
     for name, source in sources.items():
         resolved = _keep_known_file(resolved, name, source)
+    if bare := UNHASHED.search(resolved):
+        raise Unresolved(f"the index states no hash of the files of {bare['name']}, so any file would do")
     header = f"{WRITTEN_BY}{lock.command}\n# from its table of versions, for Python {lock.python}\n"
     return f"{header}{INPUTS_PREFIX}{lock.inputs}\n{resolved}"
 

@@ -128,6 +128,39 @@ def test_what_cannot_be_resolved_is_told_once_with_the_reason(
 
 
 @pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pywin32==306\n", "pywin32==306 has no wheels with a matching"),
+        ("numpy==1.16.6\n", "numpy==1.16.6 has no wheels with a matching"),
+        ("keras==3.8.0\nkeras==3.5.0\n", "you require keras==3.8.0 and keras==3.5.0"),
+    ],
+    ids=["another system", "another Python", "twice"],
+)
+def test_a_freeze_that_does_not_fit_here_is_told_with_the_reason(
+    tfcompare: str, tmp_path: Path, own: Path, text: str, words: str
+):
+    (tmp_path / "freeze.txt").write_text(text)
+    env = {"TFCOMPARE_DATA": str(tmp_path / "data")}
+    flags = ("--engine", "venv", "--workload-folder", own, "--dry-run")
+    done = run_command(tfcompare, "run", "2.20", f"2.20 py=3.11 freeze={tmp_path}/freeze.txt as ours", *flags, env=env)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.tensorflow
+def test_an_environment_of_the_users_is_a_target(tfcompare: str, tmp_path: Path, own: Path):
+    (tmp_path / "freeze.txt").write_text("tensorflow==2.20.0\nkeras==3.12.0\nnumpy==2.1.3\n-e /home/me/own\n")
+    env = {"TFCOMPARE_DATA": str(tmp_path / "data")}
+    flags = ("--engine", "venv", "--workload-folder", own, "--dry-run")
+    done = run_command(tfcompare, "run", "2.20", f"freeze={tmp_path}/freeze.txt py=3.11 as ours", *flags, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "are no releases, and left out: -e /home/me/own" in done.stderr
+    assert "keras 3.11.3 -> 3.12.0" in done.stderr
+
+
+@pytest.mark.tensorflow
 def test_today_says_what_moved_and_is_locked_once(tfcompare: str, tmp_path: Path, own: Path):
     env = {"TFCOMPARE_DATA": str(tmp_path / "data")}
     flags = ("--engine", "venv", "--workload-folder", own, "--dry-run")

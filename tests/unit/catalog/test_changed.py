@@ -198,6 +198,17 @@ def test_a_python_for_which_nothing_fits_is_left_out_and_none_is_an_error(resolv
     )
 
 
+def test_on_a_gpu_a_pin_keeps_the_cuda_of_the_version(resolver: Resolver):
+    provide_targets(["2.20 keras==3.12.0"], View(), "gpu")
+    [asked] = resolver.asked
+    assert asked.lock.requirements[0] == "tensorflow[and-cuda]==2.20.0"
+    assert {"nvidia-cudnn-cu12", "nvidia-cublas-cu12"} <= set(asked.lock.requirements)
+    assert asked.preferred == (catalog.LOCKS / "2.20.0-gpu-py3.11.txt").read_text()
+    [flavour] = find_changed("2.20 keras==3.12.0", "gpu").on("gpu")
+    assert flavour.cuda
+    assert flavour.like == find_changed("2.20 as usual", "gpu").on("gpu")[0]
+
+
 FREEZE = """\
 # A comment, and what pip freeze prints of other origins.
 tensorflow-cpu==2.21.0

@@ -140,3 +140,33 @@ def test_uv_runs_with_no_secret_of_the_caller(tmp_path: Path, monkeypatch: pytes
     assert "hunter9" not in printed
     assert "UV_INDEX_URL=http://index.invalid/simple" in printed.splitlines()
     assert f"PWD={os.path.realpath(tmp_path)}" in printed.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "reason"),
+    [
+        (1, "warning: x is missing an upload date\nerror: None found", "None found\nThe index does not state when"),
+        (1, "warning: something\nerror: No solution found", "error: No solution found"),
+        (0, "warning: The package `keras==3.8.0` does not have an extra named `x`", "does not have an extra named `x`"),
+    ],
+)  # fmt: skip
+def test_why_nothing_was_resolved_is_the_reason_without_what_uv_warns_of(code: int, stderr: str, reason: str):
+    with pytest.raises(uv.Unresolved) as refused:
+        uv.read_output(code, "six==1.0", stderr)
+    assert reason in str(refused.value)
+    assert "warning" not in str(refused.value)
+
+
+def test_other_warnings_change_nothing():
+    assert uv.read_output(0, "six==1.0", "warning: something\nResolved 1 package") == "six==1.0"
+
+
+@pytest.mark.parametrize("pin", ["six==1.17.0", "keras[extra]==3.8.0", "six==1.17.0 ; python_version < '4'"])
+def test_a_pin_without_a_hash_is_no_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pin: str):
+    good = f"numpy==2.1.3 \\\n    --hash=sha256:{64 * '0'}\n"
+    monkeypatch.setattr(locking, "_compile", lambda *about: good)
+    lock = locking.Lock(tmp_path / "lock.txt", "", "3.11", ("numpy",))
+    assert good in locking.resolve_lock(lock)
+    monkeypatch.setattr(locking, "_compile", lambda *about: f"{good}{pin}\n")
+    with pytest.raises(uv.Unresolved, match=f"states no hash of the files of {pin[:3]}"):
+        locking.resolve_lock(lock)
