@@ -10,12 +10,13 @@ from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Plan, Target
-from orchestrator.plan.pairs import find_linked, group_linked
+from orchestrator.plan.pairs import find_linked, group_linked, is_trend
 from orchestrator.results.past import Progress
 from orchestrator.stats.looks import FEWEST_ROUNDS
 
 # In a run of at least this many targets, a target whose verdicts have come gets no more rounds. In a smaller one it
-# would save little, and other metrics of that target would have fewer figures.
+# would save little, and other metrics of that target would have fewer figures. A trend compares neighbours as
+# well, and these need the rounds.
 MATRIX_FROM = 5
 
 
@@ -66,7 +67,7 @@ class Rotation:
 
     def keep_undecided(self, arms: frozenset[ArmKey]) -> None:
         """Leave out the other arms, if the run has many targets; an arm that was left out stays so."""
-        if len(self.plan.targets) >= MATRIX_FROM:
+        if len(self.plan.targets) >= MATRIX_FROM and not is_trend(self.plan):
             self._undecided &= arms
 
     def arms(self, group: Group) -> list[Arm]:
