@@ -1,7 +1,7 @@
-"""Print in one line whether a version works in its container: for docker-compose.yml.
+"""Print in one line whether a version works in its container; docker-compose.yml runs this.
 
-It runs on the GPU if there is one; with `TFCOMPARE_DEVICE=gpu` there has to be one. It supports Python 3.6 and any
-TensorFlow.
+It runs on the GPU if there is one; with `TFCOMPARE_DEVICE=gpu` there has to be one. It supports Python from 3.6
+on, and TensorFlow from 1.14 on.
 """
 
 import os

@@ -88,7 +88,7 @@ def bisect(
     over: Annotated[
         str | None,
         typer.Option(
-            help="Package whose releases are searched, which --good and --bad pin, e.g. keras.",
+            help="Search the releases of this package, e.g. keras, instead of TensorFlow's; --good and --bad pin it.",
             metavar="PACKAGE",
             show_default=False,
         ),

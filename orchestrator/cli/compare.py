@@ -39,6 +39,8 @@ def compare(
 ) -> None:
     """Compare two runs of the same cases: which ratios changed between them.
 
+    --format html writes its page into the folder of LATER. Results are not compared, so --fail-on refuses `output`.
+
     [bold]Examples[/bold]
 
       tfcompare compare runs/monday runs/friday

@@ -147,7 +147,7 @@ def tfcompare(
         typer.Option(
             "--version",
             "-V",
-            help="Print the versions of tfcompare, its contract and Python.",
+            help="Print the versions of tfcompare, its contract with worker processes, and Python.",
             is_eager=True,
             callback=_print_version,
         ),

@@ -48,8 +48,8 @@ def reproduce(
     suite: Annotated[
         str | None,
         typer.Option(
-            help="Suite of claims: studies (the first studies), reported (single reports, such as GitHub issues) or "
-            "full (claims that take long to test). Default: all.",
+            help="Suite of claims: studies (the published studies that tfcompare began with), reported (single "
+            "reports, such as GitHub issues) or full (claims that take long to test). Default: all.",
             rich_help_panel=SelectionFlags.panel,
             metavar="SUITE",
         ),

@@ -129,7 +129,7 @@ def run(
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Continue this run (`last`: the newest) and measure the cases that have no verdict yet.",
+            help="Continue this run (`last`: the newest) with the cases that were not measured or are inconclusive.",
             metavar="RUN",
             parser=find_run,
         ),
@@ -183,7 +183,7 @@ def run(
     A target is a version, optionally with changes: packages as pip pins them
     (keras==3.8.0), environment variables (NAME=VALUE), another Python (py=3.8) or
     Keras 2 (keras=2). `today` takes the packages that pip would install now, and
-    freeze=FILE those of your environment. A wheel or an image that you built is
+    freeze=FILE those in a `pip freeze` file. A wheel or image that you built is
     also a target: wheel=FILE, image=NAME. Append `as NAME` to name a target.
 
     To measure an unmodified program, put its command after --. It runs in a

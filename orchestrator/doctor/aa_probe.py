@@ -26,7 +26,7 @@ FEWEST_ROUNDS = 3
 # All calls take a fifth of a second per arm, about what a replicate of the quick suite spends on its calls.
 BURSTS, CALLS = 4, 10
 ANSWER_S = 60.0
-# More threads would also measure how they wait for each other, which each TensorFlow does in its own way.
+# With more threads, the times would also depend on how these wait for each other, which differs between versions.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 # A process that keeps less than this share of a core busy is not listed.
 LEAST_CORES = 0.05

@@ -186,7 +186,7 @@ STEPS = (
         "source",
         r"(?:failed building wheel for|could not build wheels for|failed to build) (?P<name>[\w.-]+)",
         "{name} is available only as source, and could not be built",
-        "Lock the version again with its wheel in a --wheelhouse, or name a base that has what it needs with --base",
+        "Put its wheel in a --wheelhouse and lock the version again, or use --base to name an image that can build it",
     ),
     _Sign(
         "memory",
@@ -215,7 +215,7 @@ def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path |
         return Failure(
             "base-digest",
             f"the registry has no image with the digest of {base}; it may have been deleted",
-            "`tfcompare images lock` asks the registry for the digest that it has now; or name another with --base",
+            "Ask the registry for its current digest with `tfcompare images lock`, or name another base with --base",
         )
     return failure
 

@@ -12,7 +12,8 @@ from orchestrator.plan.request import RunOptions
 Contents = Mapping[str, bytes]
 # This function is called with a message as JSON, and any files that belong to it.
 SendMessage = Callable[[bytes, Contents], object]
-# This function measures a unit: from the task as JSON, the workloads and a SendMessage, to a UnitEnd as JSON and files.
+# This function takes the task as JSON, the workloads and a SendMessage, measures the unit, and returns a UnitEnd as
+# JSON and files.
 MeasureUnit = Callable[[bytes, Contents, SendMessage], tuple[bytes, Contents]]
 LOCAL, EXISTING, CLIENT_SCHEME = "local", "auto", "ray://"
 # Every host has this label, whose value is its name.

@@ -24,7 +24,7 @@ KERASES = ("keras", "keras-nightly")
 
 @dataclass(frozen=True)
 class Check:
-    """A statement of the table and, if it is wrong, what was found instead."""
+    """A statement of the table, whether it is right, and what was found."""
 
     subject: str
     ok: bool

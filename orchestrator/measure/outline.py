@@ -27,7 +27,8 @@ def outline(planned: PlannedRun, engine: str) -> str:
         if claims
         else f"{format_count(len(selection.cases), 'case')} x"
     )
-    what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_describe_time(planned, engine)}"
+    versions = format_count(len(selection.targets), "version")
+    what = f"plan: {arms} {versions}, {rounds}, {_describe_time(planned, engine)}"
     return f"{what}; {find_open_at_once(planned, engine)}{_describe_memory(planned, engine)}{_describe_power(planned)}"
 
 

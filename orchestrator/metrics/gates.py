@@ -240,8 +240,8 @@ def describe_uncounted(gates: Sequence[Gate], gated: GatedComparisons) -> str:
     if not rows:
         return ""
     return (
-        f"--fail-on does not count {rows}: certain in its row, but not among all {gated.judged_together} comparisons "
-        "of this report; a new run of its case alone, or with --rounds 20, can decide it"
+        f"--fail-on does not count {rows}: each is certain in its row, but not among all {gated.judged_together} "
+        "comparisons of this report; a new run of its case alone, or with --rounds 20, can decide it"
     )
 
 

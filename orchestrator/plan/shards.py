@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from orchestrator.errors import NothingSelected
 from orchestrator.model import Case, Workload
 from orchestrator.plan.pairs import baselines_of
+from orchestrator.terminal.counts import format_count
 
 
 def take_shard(cases: Sequence[Case], workloads: Mapping[str, Workload], number: int, count: int) -> tuple[Case, ...]:
@@ -21,7 +22,7 @@ def take_shard(cases: Sequence[Case], workloads: Mapping[str, Workload], number:
     if not own:
         raise NothingSelected(
             f"shard {number} of {count} has no case: cases that are compared stay on one machine, and make "
-            f"{len(groups)} groups; take at most {len(groups)} shards"
+            f"{format_count(len(groups), 'group')}; take at most {format_count(len(groups), 'shard')}"
         )
     return tuple(case for case in cases if case in own)
 

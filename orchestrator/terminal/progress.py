@@ -132,7 +132,7 @@ def describe_remaining(done: RoundDone) -> str:
     """Say how long a round takes, when the next look comes and what it could show, and how long the rest may take."""
     parts = [f"a round of {format_count(done.cases, 'case')} takes {format_minutes_seconds(done.took_s)}"]
     if done.next_look and done.next_s is not None:
-        shows = f", can show differences of {done.shows:.0%}" if done.shows is not None else ""
+        shows = f", and can show differences of {done.shows:.0%}" if done.shows is not None else ""
         soon = format_minutes_seconds(done.next_s)
         parts.append(f"the next look is after round {done.next_look} of {done.most}, in about {soon}{shows}")
         parts.append(f"at most {format_minutes_seconds(done.left_s)} left")

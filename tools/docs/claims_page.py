@@ -46,7 +46,7 @@ A control must not show the effect (`not slower` and the like): its whole interv
 source gives a reason for another bound. Some controls are ours: the source does not have them. If all else holds and
 such a control shows the effect as well, the claim is `inconclusive`, because the effect may have another cause.
 
-Words for how much are read by one rule: {readings}.
+Words that say how large an effect is are read by one rule: {readings}.
 Half of that on the log scale has to be seen as well. It is printed as `read as 10x`, because no source has that figure.
 
 Looks, intervals and rounds are as in every run. `--suite studies` measures for at most 19 minutes unless `--budget`
@@ -64,7 +64,7 @@ A comparison names a `target` and two cases, or a `case` and two targets. A targ
 `faster` or `same`; with `metric = "memory"`, `"leak"` or `"traces"` it is `more`, `less` or `same` (leaks and traces
 are compared by their difference, at the margin of every run, so such a comparison names no ratio); `first` and `build`
 are metrics as well. `not slower`
-and its like are for controls: a comparison that must not show the effect, so that nothing else can pass for it.
+and its like are for controls: a comparison that must not show the effect; if it does, there may be another cause.
 A control has no `published`; `below` is the ratio that it must stay below, 1.25 if it is not given, and `ours = true`
 says that the source does not have it. All statements of a claim have to hold. Besides comparisons there are
 

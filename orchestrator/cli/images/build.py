@@ -25,7 +25,7 @@ USUAL = ("1.14", "2.0", "2.13")
 
 app = typer.Typer()
 
-ForGpu = Annotated[bool, typer.Option("--gpu", help="Use the images for GPUs; no GPU is needed for that.")]
+ForGpu = Annotated[bool, typer.Option("--gpu", help="Take GPU images instead of CPU images; this needs no GPU.")]
 
 
 @app.command("build")

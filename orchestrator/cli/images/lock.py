@@ -60,7 +60,7 @@ def lock_bases(
         say(
             f"CHANGED: {moved.image} was {moved.known}, and its registry now has another image under that name. "
             f"Images of {', '.join(moved.versions)} will be rebuilt on it, so they differ from those measured before. "
-            f"To keep the old image, remove its line from {user_data.digests_file()}"
+            f"To keep the old image, write {moved.known} into its line in {user_data.digests_file()}"
         )
     if failed := [answer.wrong for answer in answers if answer.wrong]:
         raise EnvironmentFailed("\n".join(failed))

@@ -19,7 +19,7 @@ def prune_images(
     all: Annotated[bool, typer.Option("--all", help="Also remove current images.")] = False,
     environments: Annotated[
         bool,
-        typer.Option("--environments", help="Also remove virtual environments whose lock is no longer in any table."),
+        typer.Option("--environments", help="Also remove virtual environments that no version uses any more."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

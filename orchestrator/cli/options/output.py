@@ -104,9 +104,10 @@ class FailOnFlags(Group):
             parser=_check_gates,
             metavar="OUTCOME,...",
             help="Exit with 1 if a comparison has one of these outcomes, e.g. 'slower,inconclusive', or "
-            "'memory:more>10%,output:differs' for other metrics. Exit with 6 if an arm died and 'died' is listed, and "
-            "with 3 if there is nothing to judge. A verdict that is not certain among all comparisons of the report "
-            "counts as inconclusive. So does an exploratory verdict, unless 'exploratory' is listed.",
+            "'memory:more>10%,output:differs' for other metrics. Exit with 6 if 'died' is listed and an arm (a case in "
+            "one target) died, and with 3 if there is nothing to judge. A verdict counts as inconclusive if it is "
+            "certain only when its comparison is judged alone, and not together with all others of the report. So "
+            "does an exploratory verdict (from rounds added after the planned ones), unless 'exploratory' is listed.",
         ),
     ] = None
 

@@ -18,7 +18,7 @@ class DataFlags(Group):
         typer.Option(
             "--data",
             help="Let workloads read PATH, which is outside their folder. NAME is a key of a workload's DATA, or a "
-            "link in the folder; repeatable.",
+            "link in the folder; in `tfcompare run`, a program after -- may take PATH alone. Repeatable.",
             metavar="NAME=PATH",
         ),
     ] = None
@@ -36,7 +36,7 @@ class OwnWorkloadsFlags(DataFlags):
         Path | None,
         typer.Option(
             "--workload-folder",
-            help="Folder with your own workload files. All are measured unless you name cases or a suite.",
+            help="Folder with your own workload files.",
             metavar="FOLDER",
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""The status of this machine's nightly runs: what is planned, the last result, and what runs now. Pure functions."""
+"""The status of this machine's nightly runs: what is planned, the last result, and what runs now."""
 
 import shlex
 from collections.abc import Sequence

@@ -270,7 +270,9 @@ def test_a_row_that_is_not_certain_in_the_report_does_not_count_and_is_named(tex
     assert (str(found) if found else None) == (error and f"{error} (--fail-on {text})")
     note = describe_uncounted(parse_gates(text), gated)
     if uncounted:
-        assert note.startswith(f"--fail-on does not count {uncounted}: certain in its row, but not among all 56 ")
+        assert note.startswith(
+            f"--fail-on does not count {uncounted}: each is certain in its row, but not among all 56 "
+        )
     else:
         assert note == ""
 

@@ -121,8 +121,8 @@ def test_sentences_name_what_is_certain_and_count_the_rest(row_only: RunFolder, 
 
 
 NOTE = (
-    "--fail-on does not count 1 slower: certain in its row, but not among all 3 comparisons of this report; a new run "
-    "of its case alone, or with --rounds 20, can decide it"
+    "--fail-on does not count 1 slower: each is certain in its row, but not among all 3 comparisons of this report; a "
+    "new run of its case alone, or with --rounds 20, can decide it"
 )
 
 

@@ -17,8 +17,8 @@ from tests.support.builders import case, target
 
 FIRST = RoundDone(number=1, most=20, cases=8, took_s=3.2, left_s=61.0, next_look=4, next_s=9.6, shows=0.12)
 AHEAD = (
-    "a round of 8 cases takes 3 s; the next look is after round 4 of 20, in about 10 s, can show differences of 12%; "
-    "at most 1 min 1 s left"
+    "a round of 8 cases takes 3 s; the next look is after round 4 of 20, in about 10 s, and can show differences of "
+    "12%; at most 1 min 1 s left"
 )
 
 
@@ -47,7 +47,7 @@ def test_a_pipe_gets_what_stays_and_one_line_a_look():
 def test_the_last_look_says_nothing_of_a_next_one():
     last = replace(FIRST, number=20, next_look=None, next_s=None, shows=None)
     assert describe_remaining(last) == "a round of 8 cases takes 3 s"
-    assert describe_remaining(replace(FIRST, shows=None)) == AHEAD.replace(", can show differences of 12%", "")
+    assert describe_remaining(replace(FIRST, shows=None)) == AHEAD.replace(", and can show differences of 12%", "")
 
 
 def test_a_line_wraps_between_words_on_a_terminal_and_stays_whole_in_a_log():
