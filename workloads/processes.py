@@ -112,7 +112,7 @@ def stop(pids):
             seen.update(running)
             until = time.monotonic() + STOPPED_S
         if not running or time.monotonic() >= until:
-            # The kernel also calls a process a zombie if its other threads still run.
+            # The kernel also reports a process as a zombie while its other threads still run.
             return {pid for pid, letter in found.items() if letter not in "ZXx" or pid in pids}
         for pid in running:
             kill(pid, signal.SIGSTOP)

@@ -20,28 +20,27 @@ def is_nightly_number(number: str) -> bool:
 
 def releases_between(good: str, bad: str) -> tuple[str, ...]:
     """Return both versions and one version of each release between them, all as full version numbers."""
-    first, last = Number(good), Number(bad)
-    if first == last:
-        raise UsageError(f"--good and --bad are both {good}: name two versions")
-    if first > last:
-        raise UsageError(
-            f"--good {good} is newer than --bad {bad}: name the older one as --good; the search measures "
-            "which of the two is slower"
-        )
+    first, last = _order_ends(good, bad)
     inside = [version.number for version in catalog.releases() if first < Number(version.number) < last]
     return good, *inside, bad
 
 
-def releases_of_package(package: str, good: str, bad: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return both releases of a package and those between them, each with the name of the package."""
+def _order_ends(good: str, bad: str, package: str = "") -> tuple[Number, Number]:
+    """Return the ends as numbers; raise UsageError unless the first one is older."""
     first, last = Number(good), Number(bad)
     if first == last:
-        raise UsageError(f"--good and --bad both have {package} {good}: pin two releases of it")
+        raise UsageError(f"--good and --bad are both {package}{good}: name two versions")
     if first > last:
         raise UsageError(
-            f"--good has {package} {good}, which is newer than {bad} of --bad: name the older one as --good; the "
-            "search measures which of the two is slower"
+            f"--good {package}{good} is newer than --bad {package}{bad}: name the older one as --good; the search "
+            "measures which of the two is slower"
         )
+    return first, last
+
+
+def releases_of_package(package: str, good: str, bad: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return both releases of a package and those between them, each with the name of the package."""
+    first, last = _order_ends(good, bad, f"{package} ")
     inside = sorted((number for number in known if first < Number(number) < last), key=Number)
     return tuple(f"{package}-{number}" for number in (good, *inside, bad))
 

@@ -77,7 +77,8 @@ def provide_targets(texts: Sequence[str], view: View, device: FlavourName) -> tu
             [number] = lock_on_demand.provide_locks((changed.version,), view, device=device)
             changed = replace(changed, version=number)
         locked = _describe(changed, device)
-        if changed.today and changed.today != f"{datetime.now(UTC):%Y-%m-%d}" and not _is_locked(locked):
+        is_locked = any(new.lock.is_current() for new in locked.locks)
+        if changed.today and changed.today != f"{datetime.now(UTC):%Y-%m-%d}" and not is_locked:
             raise UsageError(
                 f"target {text!r}: its packages were locked on {changed.today}, and that lock is gone; as-of="
                 f"{changed.today} resolves them again"
@@ -88,10 +89,6 @@ def provide_targets(texts: Sequence[str], view: View, device: FlavourName) -> tu
         assert locked.version.changes
         exact.append(locked.version.changes.definition)
     return tuple(exact)
-
-
-def _is_locked(locked: LockedVersion) -> bool:
-    return any(new.lock.is_current() for new in locked.locks)
 
 
 def _write_locks(locked: LockedVersion, text: str, view: View) -> None:

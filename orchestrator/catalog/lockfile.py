@@ -1,6 +1,8 @@
 """A lock as written in its file: what is installed, in which version, and which files are allowed."""
 
+import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +11,9 @@ from orchestrator.errors import UsageError
 
 # No lock is larger. The longest has a few hundred kilobytes.
 MOST_BYTES = 2**24
+
+# A target that shares less with an environment or image is made from nothing instead.
+LEAST_SHARED = 0.5
 
 # This matches the name of a package.
 NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -94,6 +99,14 @@ def list_packages(*paths: Path) -> dict[str, str]:
     return {normalize(pin.name): pin.number for path in paths for pin in read_lock(path)}
 
 
+def describe_pins(pins: Iterable[Pin]) -> dict[str, str]:
+    """Return what identifies the files of each package, by its name; later pins take precedence."""
+    return {
+        normalize(pin.name): f"{pin.number} {hashlib.sha256(' '.join(sorted(pin.hashes)).encode()).hexdigest()}"
+        for pin in pins
+    }
+
+
 @dataclass(frozen=True)
 class LockDifference:
     """What a lock has and another one has not, or has in another version or file; and what only the other one has."""
@@ -106,12 +119,9 @@ class LockDifference:
 
 def compare_locks(one: Path, other: Path) -> LockDifference:
     """Return how the other lock differs from the first one."""
-    before, after = ({normalize(pin.name): pin for pin in read_lock(path)} for path in (one, other))
-    changed = tuple(
-        pin
-        for name, pin in after.items()
-        if name not in before or (before[name].number, sorted(before[name].hashes)) != (pin.number, sorted(pin.hashes))
-    )
+    pins = read_lock(other)
+    before, after = describe_pins(read_lock(one)), describe_pins(pins)
+    changed = tuple(pin for pin in pins if before.get(normalize(pin.name)) != after[normalize(pin.name)])
     return LockDifference(changed, tuple(sorted(before.keys() - after.keys())), len(after) - len(changed))
 
 

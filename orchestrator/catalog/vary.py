@@ -18,6 +18,7 @@ from orchestrator.errors import UsageError
 # More targets take days, and none of them would have enough of the allowed error.
 MOST_TARGETS = 64
 LONGEST_SHOWN = 80
+ADVICE = "write PACKAGE=VERSION,VERSION,..., such as keras=3.5,3.8 or keras=3.5..3.8"
 VARIED = re.compile(r"(?P<package>[A-Za-z0-9][\w.-]*?)=(?P<values>[^=].*)")
 VALUE = re.compile(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)?")
 
@@ -31,6 +32,8 @@ def cross(texts: Sequence[str], varied: Sequence[str], device: FlavourName) -> t
         raise UsageError("--vary crosses targets with releases of a package: name a version, such as 2.20")
     python = _find_python(plain[0], device)
     pins = [list(_read_varied(text, python)) for text in varied]
+    if nothing := next((text for text, of_package in zip(varied, pins, strict=True) if not of_package), None):
+        raise UsageError(f"--vary {nothing[:LONGEST_SHOWN]!r}: it names no release; {ADVICE}")
     packages = [canonicalize_name(each[0].partition("==")[0]) for each in pins]
     if twice := next((name for name in packages if packages.count(name) > 1), None):
         raise UsageError(f"--vary names {twice} twice: write all of its releases behind one {twice}=")
@@ -66,17 +69,16 @@ def _find_python(changed: Changed, device: FlavourName) -> str:
 def _read_varied(text: str, python: str) -> Iterator[str]:
     """Yield the pins that a `--vary` asks for, in its order."""
     shown = f"--vary {text[:LONGEST_SHOWN]!r}"
-    advice = "write PACKAGE=VERSION,VERSION,..., such as keras=3.5,3.8 or keras=3.5..3.8"
     match = VARIED.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{shown}: {advice}")
+        raise UsageError(f"{shown}: {ADVICE}")
     package = match["package"]
     if canonicalize_name(package) in TENSORFLOWS:
         raise UsageError(f"{shown}: the version of a target is its TensorFlow; name several with --versions")
     for value in filter(None, (value.strip() for value in match["values"].split(","))):
         first, dots, last = value.partition("..")
         if not VALUE.fullmatch(first) or (dots and not VALUE.fullmatch(last)):
-            raise UsageError(f"{shown}: {value!r} is no release; {advice}")
+            raise UsageError(f"{shown}: {value!r} is no release; {ADVICE}")
         if not dots:
             yield f"{package}=={_complete(first)}"
             continue

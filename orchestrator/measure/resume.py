@@ -42,6 +42,7 @@ from orchestrator.results.past import (
     Past,
     Progress,
     beyond,
+    choose_cases,
     describe_deaths,
     describe_nothing_open,
     find_open_arms,
@@ -89,8 +90,7 @@ def plan_rounds(options: ResumeOptions, view: View) -> Iterator[PlannedRounds]:
             written = load_replicates(folder.worker_output.streams(), plan.run).replicates
             past = beyond(read_past(plan, tuple(folder.entries())), written, plan)
             undecided = find_open_arms(judge_run(folder), past)
-        labels = {label for label, _ in undecided}
-        cases = tuple(case for case in plan.cases if case.label in labels)
+        cases = tuple(choose_cases(plan.cases, undecided))
         if not cases:
             raise NothingSelected(describe_nothing_open(options.run, past))
         for line in describe_deaths(past):

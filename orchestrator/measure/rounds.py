@@ -19,7 +19,7 @@ from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Case, Comparison, Evaluation, Pair, Postponed
 from orchestrator.plan.order import round_order
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.past import Progress, find_undecided, find_undecided_arms
+from orchestrator.results.past import Progress, choose_cases, find_undecided_arms
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.futility import can_decide, find_smallest_shown
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
@@ -87,8 +87,9 @@ class RoundLoop:
                 self.view.show_table(evaluation)
             if number in looks:
                 self._show_decided(evaluation, number)
-                open_cases = find_undecided(evaluation, open_cases, self.rotation.is_closed)
-                self.rotation.keep_undecided(find_undecided_arms(evaluation, self.rotation.is_closed))
+                undecided = find_undecided_arms(evaluation, self.rotation.is_closed)
+                open_cases = choose_cases(open_cases, undecided)
+                self.rotation.keep_undecided(undecided)
                 if how := self._find_futile(evaluation, open_cases, number):
                     return how
             number += 1

@@ -110,8 +110,7 @@ def is_closed(arm: ArmKey, evaluation: Evaluation, past: Past) -> bool:
 
 def open_cases(evaluation: Evaluation, past: Past) -> list[Case]:
     """Return the cases that more rounds could still decide."""
-    labels = {label for label, _ in find_open_arms(evaluation, past)}
-    return [case for case in evaluation.plan.cases if case.label in labels]
+    return choose_cases(evaluation.plan.cases, find_open_arms(evaluation, past))
 
 
 def find_open_arms(evaluation: Evaluation, past: Past) -> frozenset[ArmKey]:
@@ -139,9 +138,9 @@ def _name_arms(arms: Mapping[ArmKey, Ended]) -> str:
     return name_some(names)
 
 
-def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
-    """Return the cases that more rounds could still decide."""
-    wanted = {label for label, _ in find_undecided_arms(evaluation, closed)}
+def choose_cases(cases: Iterable[Case], arms: Iterable[ArmKey]) -> list[Case]:
+    """Return the cases that these arms belong to."""
+    wanted = {label for label, _ in arms}
     return [case for case in cases if case.label in wanted]
 
 

@@ -1,4 +1,4 @@
-"""Views for tests: two keep what they are told, and one passes it to functions."""
+"""Views for tests: two record their lines and rounds, and one calls functions with them."""
 
 from collections.abc import Callable
 

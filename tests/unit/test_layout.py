@@ -1,7 +1,9 @@
 """What tests share lies in tests/support/; no test module is imported, so that each can be moved or deleted alone."""
 
 import ast
-from pathlib import Path
+from pathlib import Path, PurePath
+
+import pytest
 
 from tests.conftest import ROOT
 
@@ -27,3 +29,12 @@ def test_no_test_module_is_imported():
     ]
     assert len(modules) > 100
     assert importing == []
+
+
+def test_pytest_looks_into_every_folder_of_tests(pytestconfig: pytest.Config):
+    """Its own list leaves out `venv`, which is a folder of tests here."""
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    left_out = pytestconfig.getini("norecursedirs")
+    parts = {part for folder in folders for part in folder.relative_to(ROOT).parts}
+    assert "venv" in parts
+    assert not [part for part in parts if any(PurePath(part).match(pattern) for pattern in left_out)]

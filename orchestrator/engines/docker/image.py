@@ -38,8 +38,6 @@ PREFIX = "/opt/tfcompare"
 BUILD = Path("/tmp/build")  # noqa: S108 it is inside an image
 COPY_LOCK, COPY_BOTH = (f"COPY lock.txt {what}{BUILD}/".encode() for what in ("", "*.whl "))
 SHOWN_EVERY_S = 0.5
-# An image of a target that shares less with its version is built from its base.
-LEAST_SHARED = 0.5
 # The recipe of a layer above another image: pip installs what differs, and removes what is too much.
 LAYER = """\
 ARG BASE
@@ -156,7 +154,7 @@ def _find_difference(like: Flavour, flavour: Flavour) -> lockfile.LockDifference
     difference = lockfile.compare_locks(like.lock, flavour.lock)
     changed = {lockfile.normalize(pin.name) for pin in difference.changed}
     total = difference.alike + len(changed)
-    is_near = changed and not TENSORFLOWS & changed and difference.alike >= LEAST_SHARED * total
+    is_near = changed and not TENSORFLOWS & changed and difference.alike >= lockfile.LEAST_SHARED * total
     return difference if is_near else None
 
 

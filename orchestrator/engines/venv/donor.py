@@ -4,11 +4,10 @@ A target that changes one package of a version thus takes seconds and the room o
 installed later writes into a shared file: pip removes a file's name before it writes a new file of that name.
 """
 
-import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,6 @@ from orchestrator.engines.venv.interpreters import Interpreter
 MARKER = "tfcompare.json"
 # These belong to an environment itself: its Python, what it was made with, and code that a driver compiled for it.
 NOT_SHARED = frozenset({"bin", "lib64", "pyvenv.cfg", MARKER, "gpu-code"})
-# Less than this share of equal packages is not worth a start from another environment.
-LEAST_SHARED = 0.5
 
 
 @dataclass(frozen=True)
@@ -32,16 +29,6 @@ class Donor:
     path: Path
     changed: frozenset[str]
     gone: frozenset[str]
-
-
-def describe_pins(pins: Iterable[lockfile.Pin]) -> dict[str, str]:
-    """Return what identifies the files of each package, by its name; later pins take precedence."""
-    return {
-        lockfile.normalize(
-            pin.name
-        ): f"{pin.number} {hashlib.sha256(' '.join(sorted(pin.hashes)).encode()).hexdigest()}"
-        for pin in pins
-    }
 
 
 def describe_python(interpreter: Interpreter) -> str:
@@ -82,7 +69,7 @@ def _find_donors(folder: Path, wanted: Mapping[str, str], interpreter: Interpret
         if marker.get("python") != describe_python(interpreter) or not isinstance(pins, dict):
             continue
         same = {name for name, pin in wanted.items() if pins.get(name) == pin}
-        if TENSORFLOWS & same and len(same) >= LEAST_SHARED * len(wanted):
+        if TENSORFLOWS & same and len(same) >= lockfile.LEAST_SHARED * len(wanted):
             yield Donor(path, frozenset(wanted.keys() - same), frozenset(pins.keys() - wanted.keys()))
 
 

@@ -41,7 +41,6 @@ from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.venv.donor import (
     MARKER,
     Donor,
-    describe_pins,
     describe_python,
     hold_donor,
     link_from,
@@ -244,7 +243,7 @@ class VenvEngine:
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         lockfile.check_locks(flavour.pip_lock, flavour.lock)
         pins = [*lockfile.read_lock(flavour.pip_lock), *lockfile.read_lock(flavour.lock)]
-        described = describe_pins(pins)
+        described = lockfile.describe_pins(pins)
         try:
             shutil.rmtree(path, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)

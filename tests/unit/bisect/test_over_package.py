@@ -85,7 +85,7 @@ def test_the_release_of_the_package_is_found_with_everything_else_as_it_is(tmp_p
     written = report.search_as_object(done.state, done.result)
     Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(written)))
     assert (written["over"], written["version"], written["measured_with"]) == ("keras", "2.20.0", ["TF_X=1"])
-    # The same question goes on with the same search.
+    # Whoever asks the same question again continues its search.
     assert run.begin(QUESTION, tmp_path / "hunt", View(), hands)[1].candidates == state.candidates
 
 
@@ -106,8 +106,8 @@ def test_two_releases_that_do_not_differ_have_nothing_between_them(tmp_path: Pat
         ({"good": "2.20 'keras==3.*'"}, "needs a target that pins one release of it"),
         ({"good": "2.19 keras==3.5.0 TF_X=1"}, "differ in more than keras: a search over a package keeps everything"),
         ({"good": "2.20 keras==3.5.0"}, "differ in more than keras"),
-        ({"good": "2.20 keras==3.8.0 TF_X=1"}, "--good and --bad both have keras 3.8.0"),
-        ({"good": "2.20 keras==3.9.0 TF_X=1"}, "--good has keras 3.9.0, which is newer than 3.8.0 of --bad"),
+        ({"good": "2.20 keras==3.8.0 TF_X=1"}, "--good and --bad are both keras 3.8.0: name two versions"),
+        ({"good": "2.20 keras==3.9.0 TF_X=1"}, "--good keras 3.9.0 is newer than --bad keras 3.8.0"),
         ({"good": "2.20 keras==3.5.0 as a"}, "without wheel=, image=, freeze= or a name"),
         ({"over": "tensorflow"}, "--over tensorflow: leave it out; without it, TensorFlow's versions are searched"),
         ({"nightlies": True}, "--nightlies varies TensorFlow, and --over keras does not"),

@@ -58,6 +58,7 @@ def test_a_target_with_a_name_gets_one_for_each_release():
     [
         ("keras", "--vary 'keras': write PACKAGE=VERSION,VERSION,..., such as keras=3.5,3.8 or keras=3.5..3.8"),
         ("keras==3.5", "--vary 'keras==3.5': write PACKAGE=VERSION"),
+        ("keras=,", "--vary 'keras=,': it names no release; write PACKAGE=VERSION"),
         ("keras=new", "'new' is no release"),
         ("keras=3.5..", "'3.5..' is no release"),
         ("keras=../etc", "'../etc' is no release"),

@@ -93,3 +93,25 @@ def test_a_weekend_that_begins_or_ends_is_told(first: int, told: tuple[str, ...]
     """The first night of all is that of a Monday."""
     points = history(8, 1, ["2.0.0"], control=False)
     assert weekday_change(points[first], points[first + 1]) == told
+
+
+SIX = " ".join(f"package-{number}==1.0" for number in range(6))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ("keras==3.8.0 numpy==2.1.3", "keras==3.8.0 numpy==2.1.3", ()),
+        ("keras==3.8.0 six==1.0", "keras==3.9.0", ("packages: keras 3.8.0 -> 3.9.0, six 1.0 -> none",)),
+        # The build is named anyway.
+        ("tf-nightly==1.0", "tf-nightly==2.0", ()),
+        ("", f"{SIX} keras==3.9.0", ("packages: 7 packages",)),
+    ],
+)
+def test_the_packages_that_moved_are_named_if_they_are_few(before: str, now: str, told: tuple[str, ...]):
+    first, second = history(2, 1, ["2.0.0"], control=False)
+    first, second = (
+        replace(one, surroundings=replace(SURROUNDINGS, packages=text))
+        for one, text in ((first, before), (second, now))
+    )
+    assert list_changes(first, second) == told

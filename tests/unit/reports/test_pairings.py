@@ -20,10 +20,10 @@ TIMES = (10.0, 20.0, 40.0)
 
 @pytest.fixture
 def measured(tmp_path: Path):
-    def measure(pairing) -> Path:
+    def measure(pairing, times=TIMES) -> Path:
         pairs = plan_pairs(CASES, targets(VERSIONS), {"power": workload()}, pairing=pairing)
         run = run_folder(tmp_path / pairing, plan(CASES, VERSIONS, pairs=pairs))
-        for place, (version, ms) in enumerate(zip(VERSIONS, TIMES, strict=True)):
+        for place, (version, ms) in enumerate(zip(VERSIONS, times, strict=True)):
             batches = [
                 rows(each, version, round=number, replicate=100 * number + 10 * place + which,
                      bursts=(int(ms * MS * (1 + number / 1000)),) * 3)
@@ -66,6 +66,13 @@ def test_all_pairs_have_a_table_for_each_target_that_others_are_against(measured
     told = sentences(evaluation)
     assert "2.20.0+numpy<2 is slower than 2.20.0+keras==3.5.0 in 2 of 2 cases (most in power eager, 4.00x)." in told
     assert "2.20.0+numpy<2 is slower than 2.20.0+keras==3.8.0 in 2 of 2 cases (most in power eager, 2.00x)." in told
+
+
+@pytest.mark.parametrize(("pairing", "count"), [("first", 4), ("neighbours", 4), ("all", 6)])
+def test_equal_targets_are_the_same_however_they_are_paired(measured, pairing: str, count: int):
+    evaluation = load_run(measured(pairing, (10.0, 10.0, 10.0))).evaluation
+    assert [each.verdict for each in evaluation.comparisons] == count * ["same"]
+    assert all("is the same as" in sentence for sentence in sentences(evaluation))
 
 
 @pytest.mark.parametrize("pairing", ["first", "neighbours", "all"])

@@ -9,6 +9,7 @@ from orchestrator.model import Comparison, Evaluation, Metric
 from orchestrator.reports.changes import layout_changes
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.results.compare_runs import find_changes
+from orchestrator.results.differences import find_differences
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.run_folder import RunFolder
@@ -20,7 +21,9 @@ from tests.support.builders import (
     RUN,
     case,
     ended,
+    environment_facts,
     finished,
+    manifest,
     plan,
     rows,
     run_folder,
@@ -228,3 +231,28 @@ def test_imports_are_compared_in_all_cases_that_both_versions_have(tmp_path: Pat
     assert (found.verdict, found.rounds) == (verdict, 10)
     assert found.ratio == pytest.approx(newer_ms / 100, rel=0.02)
     assert all(arm.figures["import"] for arm in judge_run(run).arms if arm.outcome == "measured")
+
+
+PINNED = "2.20.0+keras==3.8.0+six==1.0"
+
+
+@pytest.mark.parametrize(("others", "named"), [(0, 1), (5, 6), (6, 2)])
+def test_packages_are_named_up_to_six_and_always_if_the_user_pinned_them(others: int, named: int):
+    """The last of them is pinned; equal packages are never named."""
+    usual = {"alike": "1", "six": "2.0", **{f"package-{number}": "1" for number in range(others)}}
+    moved = {"alike": "1", "six": "1.0", **{f"package-{number}": "2" for number in range(others)}}
+    environments = {
+        target(name): environment_facts(name, packages=packages)
+        for name, packages in (("2.20.0", usual), (PINNED, moved))
+    }
+    asked = plan([A], ("2.20.0", PINNED), definitions=("2.20.0 keras==3.8.0 six==1.0", "no target =="))
+    [found] = find_differences(asked, manifest(("2.20.0", PINNED), environments=environments))
+    assert len(found.packages) == others + 1
+    assert len(found.named_packages) == named
+    assert "six 2.0 -> 1.0" in found.named_packages
+    assert (found.named_packages[-1] == "6 more packages") == (others == 6)
+
+
+def test_equal_environments_differ_in_nothing():
+    environments = {target(name): environment_facts(name, packages={"six": "1.0"}) for name in ("a", "b")}
+    assert find_differences(plan([A], ("a", "b")), manifest(("a", "b"), environments=environments)) == ()

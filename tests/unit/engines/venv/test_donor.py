@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.catalog.lockfile import Pin
+from orchestrator.catalog.lockfile import Pin, describe_pins
 from orchestrator.engines.folder_lock import FolderLock
-from orchestrator.engines.venv.donor import MARKER, describe_pins, describe_python, hold_donor, link_from, select
+from orchestrator.engines.venv.donor import MARKER, describe_python, hold_donor, link_from, select
 from orchestrator.engines.venv.interpreters import Interpreter
 
 PYTHON = Interpreter(Path(sys.executable), "3.11.7", "/usr", "3.11.7 of Monday")
@@ -44,14 +44,15 @@ def environment(folder: Path, name: str, pins: list[Pin], python: Interpreter = 
 
 def test_the_environment_that_shares_most_is_chosen_and_the_difference_is_named(tmp_path: Path):
     environment(tmp_path, "far", [TF, Pin("keras", "3.1.0", (64 * "6",)), NUMPY, Pin("six", "1.0", (64 * "7",))])
-    near = environment(tmp_path, "near", [TF, KERAS, NUMPY, SIX])
-    with hold_donor(tmp_path, describe_pins([TF, NEWER, NUMPY]), PYTHON) as donor:
+    extra = Pin("wrapt", "1.0", (64 * "8",))
+    near = environment(tmp_path, "near", [TF, KERAS, NUMPY, SIX, extra])
+    with hold_donor(tmp_path, describe_pins([TF, NEWER, NUMPY, SIX]), PYTHON) as donor:
         assert donor
-        assert (donor.path, donor.changed, donor.gone) == (near, {"keras"}, {"six"})
+        assert (donor.path, donor.changed, donor.gone) == (near, {"keras"}, {"wrapt"})
         # Nobody removes it meanwhile.
         assert not FolderLock(near).exclude()
     assert FolderLock(near).exclude()
-    assert select([TF, NEWER, NUMPY], donor.changed) == f"keras==3.8.0 --hash=sha256:{64 * '5'}\n"
+    assert select([TF, NEWER, NUMPY, SIX], donor.changed) == f"keras==3.8.0 --hash=sha256:{64 * '5'}\n"
 
 
 OTHER_FILE = Pin("tensorflow-cpu", "2.20.0", (64 * "9",))

@@ -93,8 +93,8 @@ class Uv:
 def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Uv:
     fake = Uv(tmp_path)
     monkeypatch.setattr(pythons, "find_uv", lambda: str(fake.path))
-    monkeypatch.setattr(pythons.interpreters, "find", lambda number: None)
-    monkeypatch.setattr(pythons.interpreters, "forget", lambda: None)
+    monkeypatch.setattr(pythons.interpreters, "find_interpreter", lambda number: None)
+    monkeypatch.setattr(pythons.interpreters, "forget_interpreters", lambda: None)
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("UV_PYTHON_DOWNLOADS_JSON_URL", raising=False)
     return fake
