@@ -41,6 +41,10 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
+# Where nobody has a Docker engine: tests of virtual environments see what a newcomer without one sees.
+NO_ENGINE = "unix:///nonexistent/docker.sock"
+ENGINE = os.environ.get("DOCKER_HOST")
+
 # What tests need, by folder; the first folder that fits says it. `slow` is said by the test itself.
 NEEDS = {
     "engines/docker/": ("docker", "tensorflow"),
@@ -138,6 +142,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("tensorflow") and not item.get_closest_marker("docker") and find_missing_python():
         pytest.skip(find_missing_python())
     place = item.nodeid.removeprefix("tests/")
+    if place.startswith("engines/") and not item.get_closest_marker("docker"):
+        os.environ["DOCKER_HOST"] = NO_ENGINE
+    elif ENGINE is not None:
+        os.environ["DOCKER_HOST"] = ENGINE
+    else:
+        os.environ.pop("DOCKER_HOST", None)
     if os.environ.get("PYTEST_XDIST_WORKER") and not is_of_chain(place) and os.nice(0) < NICE:
         os.nice(NICE)
 

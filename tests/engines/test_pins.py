@@ -51,6 +51,7 @@ def check_steps(answer: Answer, others: tuple[str, ...]) -> None:
     assert facts["Keras"] == ("3.5.0", "3.8.0")
 
 
+@pytest.mark.long
 @pytest.mark.tensorflow
 @pytest.mark.timeout(900)
 def test_a_release_of_keras_is_faster_on_the_same_tensorflow_and_shares_its_files(

@@ -12,7 +12,7 @@ from bench.whole_reports import NOISES, SPREADS, SimulatedReport, simulate_repor
 pytestmark = pytest.mark.slow
 
 # Other draws than those of the bench.
-SEED, EQUAL, DIFFERENT = 2026, 250, 40
+SEED, EQUAL, DIFFERENT = 2026, 150, 40
 
 
 @pytest.fixture(scope="module")
