@@ -12,7 +12,7 @@ import tempfile
 import time
 import types
 
-from workloads import layers, values
+from workloads import backends, layers, values
 from workloads.replicate import Replicate, count_of
 
 # Calls without a profiler, and those under the tracer, are limited in number and in total time.
@@ -37,7 +37,8 @@ class ProfiledReplicate(Replicate):
     def _tell_layers(self):
         step = self._prepare()()
         self.stage = "a call"
-        return self._answer("profiled", profile={"layers": layers.record(self.tf, lambda: _outermost(step))})
+        of_tensorflow = None if self.framework is backends else self.tf
+        return self._answer("profiled", profile={"layers": layers.record(of_tensorflow, lambda: _outermost(step))})
 
     def _profile(self):
         build = self._prepare()

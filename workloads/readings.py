@@ -89,7 +89,7 @@ class Memory:
 
 
 class Tracing:
-    """The number of Python functions that the first calls trace, and that later calls trace."""
+    """The number of Python functions that the first calls trace, and that later calls trace, if they are counted."""
 
     def __init__(self, traces):
         self.traces = traces
@@ -98,7 +98,7 @@ class Tracing:
 
     def called(self, count):
         """Record that call number `count` has ended."""
-        if self.early is None and count >= EARLY_CALLS:
+        if self.traces and self.early is None and count >= EARLY_CALLS:
             self.early = self.traces.count
             self.read(count)
 

@@ -1,6 +1,7 @@
 """The life of one replicate inside its process: refuse or build, first calls, warm-up, bursts, facts."""
 import contextlib
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import time
 import traceback
 from functools import lru_cache
 
-from workloads import compat, contract, cuda, readings, values
+from workloads import backends, compat, contract, cuda, readings, values
 from workloads.sketches import sketch
 
 MESSAGE_LIMIT, NAME_LIMIT = 500, 100
@@ -187,6 +188,11 @@ def find_place(error, folders):
     return ""
 
 
+def framework_of(tf):
+    """Return the module that knows how to ask this TensorFlow, or another backend of Keras."""
+    return backends if isinstance(tf, backends.Backend) else compat
+
+
 class GpuLost(Exception):
     """A process does not have the GPUs that its worker had."""
 
@@ -197,6 +203,7 @@ class Replicate:
     def __init__(self, tf, order, folders, threads, gpus=0):
         """Prepare a replicate that must find at least `gpus` GPUs."""
         self.tf = tf
+        self.framework = framework_of(tf)
         self.order = order
         self.folders = folders
         self.threads = threads
@@ -266,20 +273,26 @@ class Replicate:
         params = as_declared(module, self.order["params"])
         place_data(module, self.order["workload"])
         self.stage = "build"
-        compat.grow_memory(self.tf)
+        self.framework.grow_memory(self.tf)
         if self.threads:
-            compat.set_threads(self.tf, *self.threads)
-        reason = module.refuse(self.tf, params) if hasattr(module, "refuse") else None
+            self.framework.set_threads(self.tf, *self.threads)
+        reason = module.refuse(self._choose_argument(module.refuse), params) if hasattr(module, "refuse") else None
         if reason:
             raise compat.Refused(reason)
-        compat.seed(self.tf, self.order["seed"])
-        return lambda: module.build(self.tf, params)
+        self.framework.seed(self.tf, self.order["seed"])
+        argument = self._choose_argument(module.build)
+        return lambda: module.build(argument, params)
+
+    def _choose_argument(self, function):
+        """Return the first argument of a workload's function: Keras if it calls it so, and TensorFlow otherwise."""
+        names = list(inspect.signature(function).parameters)
+        return self.framework.keras_of(self.tf) if names[:1] == ["keras"] else self.tf
 
     def _open(self):
         order = self.order
         build = self._prepare()
         build_ns, self.step = self.calls.time(build, 0, "build")
-        self.tracing = readings.Tracing(compat.count_traces(self.tf))
+        self.tracing = readings.Tracing(self.framework.count_traces(self.tf))
         self.memory.called(0)
         self._check_gpus()
         if not callable(self.step):
@@ -298,13 +311,13 @@ class Replicate:
                 self.usual_ns, _ = self._call(0, "warmup")
         return self._answer(
             "opened", build_ns=build_ns, first_ns=first_ns, second_ns=second_ns, steps=self.steps,
-            items=self.items or 0, output=values.describe(output), threads=compat.threads(self.tf),
+            items=self.items or 0, output=values.describe(output), threads=self.framework.threads(self.tf),
         )
 
     def _check_gpus(self):
         """End a replicate that would compute on the CPU; a container can lose its GPU while its worker continues."""
         if self.gpus:
-            count = compat.count_gpus(self.tf)
+            count = self.framework.count_gpus(self.tf)
             if count < self.gpus:
                 raise GpuLost(f"TensorFlow found {count} of {self.gpus} GPUs in its process")
             self.device = cuda.describe(cuda.ask()["devices"])
@@ -373,6 +386,6 @@ class Replicate:
             fifth_output=self.fifth_output,
             items=self.items,
             device=self.device,
-            gpu_memory_kb=compat.gpu_memory_kb(self.tf) if self.gpus else None,
+            gpu_memory_kb=self.framework.gpu_memory_kb(self.tf) if self.gpus else None,
         )
         return self._answer("closed", columns=self.calls.columns, steps=self.steps, facts=facts)

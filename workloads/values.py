@@ -25,6 +25,13 @@ def to_host(value, above=()):
     if hasattr(value, "flat_values") and hasattr(value, "nested_row_splits"):
         # This is a RaggedTensor, which has no numpy() in TensorFlow 2.0.
         return to_host([value.flat_values] + list(value.nested_row_splits), inside)
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
+        # A tensor of PyTorch may be part of a graph of gradients, and numpy lacks some of its types.
+        held = value.detach().cpu()
+        return (held.float() if str(held.dtype) == "torch.bfloat16" else held).numpy()
+    if hasattr(value, "block_until_ready"):
+        # JAX computes in the background, and this waits for it.
+        return numpy.asarray(value)
     if hasattr(value, "numpy"):
         return value.numpy()
     if hasattr(value, "indices") and hasattr(value, "dense_shape"):

@@ -33,11 +33,11 @@ from workloads import processes  # noqa: E402
 # This comes before everything that starts threads or takes memory; from here on, this is the fork.
 ENDED = processes.guard() if __name__ == "__main__" else processes.Count()
 
-from workloads import compat, contract, cuda  # noqa: E402
+from workloads import backends, contract, cuda  # noqa: E402
 from workloads.child import Child, ChildDied, HostGone, Inline, leave, print_to_log, write_line  # noqa: E402
 from workloads.profile import ProfiledReplicate  # noqa: E402
 from workloads.program import ProgramReplicate  # noqa: E402
-from workloads.replicate import Replicate  # noqa: E402
+from workloads.replicate import Replicate, framework_of  # noqa: E402
 
 # These commands begin a replicate; the others go to one that is open.
 BEGINNINGS = {"open": Replicate, "profile": ProfiledReplicate}
@@ -108,6 +108,15 @@ def _died(number, how, reason):
     return {"kind": "died", "replicate": number, "how": how, "reason": reason, "log": ""}
 
 
+def import_framework():
+    """Import TensorFlow or, in a target of another backend, Keras with that."""
+    if backends.chosen() != backends.TENSORFLOW:
+        return backends.load()
+    import tensorflow as tf
+
+    return tf
+
+
 class Worker:
     def __init__(self, commands, answers):
         self.commands = commands
@@ -165,12 +174,13 @@ class Worker:
         stage = "import"
         try:
             start = time.perf_counter()
-            import tensorflow as tf
+            tf = import_framework()
             self.import_ns = int((time.perf_counter() - start) * 1e9)
             # TensorFlow comes first, because both have copies of the same libraries, and TensorFlow has to use its own.
             import pyarrow as pa
             self.tf, self.pa = tf, pa
-            facts = dict(compat.describe(tf, command["device"]), python=platform.python_version(), pyarrow=pa.__version__)
+            facts = framework_of(tf).describe(tf, command["device"])
+            facts.update(python=platform.python_version(), pyarrow=pa.__version__)
             stage = "results"
             self.file = Unwritten(command["results"])
             self.stream = pa.ipc.new_stream(self.file, contract.arrow_schema(pa))
@@ -201,8 +211,9 @@ class Worker:
 
     def _probe(self, command):
         def main(receive, send):
-            compat.grow_memory(self.tf)
-            send({"kind": "probed", "gpus": compat.gpus(self.tf), "driver": {}})
+            framework = framework_of(self.tf)
+            framework.grow_memory(self.tf)
+            send({"kind": "probed", "gpus": framework.gpus(self.tf), "driver": {}})
 
         child = None
         try:

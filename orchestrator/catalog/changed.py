@@ -14,7 +14,16 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from orchestrator import catalog
-from orchestrator.catalog import architectures, lock_on_demand, lockfile, locking, targets, user_data
+from orchestrator.catalog import (
+    architectures,
+    lock_on_demand,
+    lockfile,
+    locking,
+    targets,
+    user_data,
+    variables,
+)
+from orchestrator.catalog.backends import find_links, pin_backend
 from orchestrator.catalog.freeze import Freeze, read_freeze
 from orchestrator.catalog.lock_on_demand import ON_FIRST_USE, TENSORFLOW
 from orchestrator.catalog.lockfile import normalize
@@ -73,6 +82,8 @@ def provide_targets(texts: Sequence[str], view: View, device: FlavourName) -> tu
             exact += lock_on_demand.provide_locks((text,), view, device=device)
             continue
         changed = _take_number(targets.parse_target(text))
+        if changed.backend:
+            changed = pin_backend(changed, _choose_python(changed), device)
         if changed.version:
             [number] = lock_on_demand.provide_locks((changed.version,), view, device=device)
             changed = replace(changed, version=number)
@@ -194,7 +205,10 @@ def _describe(changed: Changed, device: FlavourName) -> LockedVersion:
     changed = _take_number(changed)
     if changed.image:
         return LockedVersion(_name(Version(number="", aliases=(), keras="", flavours=()), changed))
-    locked = _of_wheel(changed, changed.wheel, device) if changed.wheel else _of_version(changed, device)
+    if changed.backend:
+        locked = _of_backend(changed, device)
+    else:
+        locked = _of_wheel(changed, changed.wheel, device) if changed.wheel else _of_version(changed, device)
     flavours = _keep_locked(locked.version.flavours)
     exact = replace(changed, version=locked.version.number) if changed.version else changed
     return replace(locked, version=_name(replace(locked.version, flavours=flavours), exact))
@@ -212,6 +226,27 @@ def _take_number(changed: Changed) -> Changed:
     return replace(changed, version=freeze.number)
 
 
+def _choose_python(changed: Changed) -> str:
+    """Return the Python of a target without TensorFlow: the user's, or that of the newest release."""
+    known = catalog.builtin_catalogue().python
+    if changed.python and changed.python not in known:
+        raise UsageError(f"target '{changed}': py={changed.python}: tfcompare knows {', '.join(known)}")
+    return changed.python or catalog.releases()[-1].on("cpu")[0].python.number
+
+
+def _of_backend(changed: Changed, device: FlavourName) -> LockedVersion:
+    """Return Keras with another backend, which has no number of TensorFlow."""
+    python = _choose_python(changed)
+    backends = [] if changed.backend in _name_packages(changed.pins) else [changed.backend]
+    requirements = (*changed.pins, *backends, WRITER)
+    preferred = f"{WRITER}=={catalog.builtin_catalogue().python[python].pyarrow}\n"
+    named = hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:12]
+    lock = _lock(f"{changed.backend}-{device}-py{python}-{named}", changed.backend, python, requirements)
+    new = NewLock(replace(lock, preferred=preferred, links=find_links), changed.pins)
+    version = Version(number="", aliases=(), keras="", flavours=(_flavour(device, python, lock),))
+    return LockedVersion(version, (new,))
+
+
 def _keep_locked(flavours: tuple[Flavour, ...]) -> tuple[Flavour, ...]:
     """Return the flavours whose lock could be made; before any is made, return all."""
     return tuple(flavour for flavour in flavours if flavour.lock.is_file()) or flavours
@@ -219,8 +254,10 @@ def _keep_locked(flavours: tuple[Flavour, ...]) -> tuple[Flavour, ...]:
 
 def _name(version: Version, changed: Changed) -> Version:
     name = targets.check_name(str(changed), changed, version.number)
-    variables = (*([LEGACY] if changed.keras_2 else []), *changed.variables)
-    changes = TargetChanges(name=name, definition=str(changed), variables=variables, image=changed.image)
+    own = [LEGACY] if changed.keras_2 else [(variables.BACKEND, changed.backend)] if changed.backend else []
+    changes = TargetChanges(
+        name=name, definition=str(changed), variables=(*own, *changed.variables), image=changed.image
+    )
     return replace(version, changes=changes, aliases=())
 
 

@@ -72,6 +72,8 @@ class Lock:
     preferred: str = field(default="", repr=False)
     # These count instead of what other packages require.
     overrides: tuple[str, ...] = ()
+    # This returns folders and pages of packages beyond the index.
+    links: Callable[[], Sequence[str]] = field(default=tuple, repr=False, compare=False)
 
     @property
     def inputs(self) -> str:
@@ -134,7 +136,7 @@ def _compile(lock: Lock, constraints: Path | None, options: Sequence[str], sourc
         known = [f"{name}=={each.version}" for name, each in sources.items()]
 
         def run(arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
-            return run_uv(binary, arguments, folder, EngineOptions(), timeout_s)
+            return run_uv(binary, arguments, folder, EngineOptions(), timeout_s, lock.links())
 
         return pin_requirements(
             run, folder, lock.python, lock.requirements, known, more, lock.preferred, lock.overrides

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version as Number
 
 from orchestrator import catalog
 from orchestrator.catalog import did_you_mean, variables
@@ -22,10 +23,14 @@ from orchestrator.errors import UsageError
 
 GRAMMAR = (
     "a target is VERSION, wheel=FILE, freeze=FILE or image=NAME, then any of NAME=VALUE, PACKAGE==VERSION, py=3.8, "
-    "keras=2, as-of=DATE and today, then optionally `as NAME`"
+    "keras=2, as-of=DATE and today, then optionally `as NAME`; without TensorFlow, it is "
+    "keras==VERSION backend=jax or backend=torch"
 )
-TODAY, AS_OF, FREEZE = "today", "as-of", "freeze"
-KEYS = ("py", "keras", "wheel", "image", FREEZE, AS_OF, TODAY)
+TODAY, AS_OF, FREEZE, BACKEND = "today", "as-of", "freeze", "backend"
+KEYS = ("py", "keras", "wheel", "image", FREEZE, AS_OF, TODAY, BACKEND)
+# Keras computes with one of these instead of TensorFlow.
+BACKENDS = ("jax", "torch")
+FIRST_WITH_BACKENDS = Number("3.0.0")
 # These take the place of a version; a freeze may also follow one.
 INSTEAD = ("wheel", "image")
 PYTHON = re.compile(r"3\.\d{1,2}")
@@ -43,7 +48,10 @@ LONGEST = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """A target with changes, as it was written. A wheel and an image have no version; a freeze may name TensorFlow."""
+    """A target with changes, as it was written.
+
+    A wheel, an image and another backend of Keras have no version; a freeze may name TensorFlow.
+    """
 
     version: str = ""
     wheel: Path | None = None
@@ -60,6 +68,8 @@ class Changed:
     as_of: str = ""
     # The user wrote `today` on this day: packages are resolved from the index as it is when they are locked.
     today: str = ""
+    # Keras computes with this instead of TensorFlow.
+    backend: str = ""
     name: str = ""
 
     @property
@@ -68,7 +78,7 @@ class Changed:
         keys = {"py": self.python, "keras": "2" if self.keras_2 else ""}
         # Without a version, the freeze is the first word.
         keys[FREEZE] = str(self.freeze) if self.freeze and (self.version or self.wheel) else ""
-        days = {AS_OF: self.as_of, TODAY: self.today}
+        days = {AS_OF: self.as_of, TODAY: self.today, BACKEND: self.backend}
         return (
             *(f"{key}={value}" for key, value in keys.items() if value),
             *self.pins,
@@ -85,6 +95,12 @@ class Changed:
 
         A freeze is named without its folder.
         """
+        if self.backend:
+            # A pin of the backend names it as well.
+            own = [f"{BACKEND}={self.backend}"]
+            named = [] if self.backend in map(name_pinned, self.pins) else [self.backend]
+            rest = (change for change in self.changes if change not in (*self.pins, *own))
+            return self.name or "+".join((*self.pins, *named, *rest))
         short = {f"{TODAY}={self.today}": TODAY}
         if self.freeze:
             short[f"{FREEZE}={self.freeze}"] = f"{FREEZE}={self.freeze.name}"
@@ -92,13 +108,16 @@ class Changed:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the target is in no table of versions: a wheel, an image, or a file of packages."""
+        """Whether the target is in no table of versions: a wheel, an image, a backend, or a file of packages."""
         return not self.version or self.freeze is not None
 
     def __str__(self) -> str:
         own = f"wheel={self.wheel}" if self.wheel else f"image={self.image}" if self.image else ""
-        first = self.version or own or f"{FREEZE}={self.freeze}"
-        return shlex.join([first, *self.changes, *(["as", self.name] if self.name else [])])
+        words = [self.version or own or f"{FREEZE}={self.freeze}", *self.changes]
+        if self.backend:
+            # Such a target begins with its Keras.
+            words = sorted(self.changes, key=lambda change: not (change in self.pins and _is_keras(change)))
+        return shlex.join([*words, *(["as", self.name] if self.name else [])])
 
 
 def is_plain(text: str) -> bool:
@@ -145,7 +164,8 @@ def parse_target(text: str) -> Changed:
     if not words:
         raise UsageError(f"target {text!r}: there is no version in it; {GRAMMAR}")
     first, *others = words
-    if PINNED.fullmatch(first) or first == TODAY:
+    has_backend = any(word.startswith(f"{BACKEND}=") for word in others)
+    if (PINNED.fullmatch(first) and not has_backend) or first == TODAY:
         raise UsageError(f"target {text!r}: it begins with {first}, and not with a version; {GRAMMAR}")
     found: dict[str, str] = {}
     pins = []
@@ -207,6 +227,10 @@ def _check_change(text: str, key: str, value: str, *, first: bool) -> None:
         raise UsageError(f"target {text!r}: it begins with {key}=, and not with a version; {GRAMMAR}")
     elif key == "keras" and value != "2":
         _refuse_keras(text, value)
+    elif key == BACKEND:
+        if value not in BACKENDS:
+            advice = "; every target with a version has it" if value == "tensorflow" else did_you_mean(value, BACKENDS)
+            raise UsageError(f"target {text!r}: backend={value}: it is {' or '.join(BACKENDS)}{advice}")
     elif key == "py" and not PYTHON.fullmatch(value):
         raise UsageError(f"target {text!r}: py={value}: expected a Python version such as 3.8")
     elif key in (AS_OF, TODAY):
@@ -257,6 +281,7 @@ def _make(text: str, version: str, found: Mapping[str, str], pins: tuple[str, ..
         pins=pins,
         as_of=found.get(AS_OF, ""),
         today=found.get(TODAY, ""),
+        backend=found.get(BACKEND, ""),
         variables=tuple((key, value) for key, value in found.items() if key not in KEYS),
         name=name,
     )
@@ -269,11 +294,42 @@ def _make(text: str, version: str, found: Mapping[str, str], pins: tuple[str, ..
         raise UsageError(f"target {text!r}: as-of= and today name two days; leave one of them out")
     if changed.freeze and (changed.as_of or changed.today):
         raise UsageError(f"target {text!r}: a freeze names all packages itself; leave as-of= and today out")
-    if not (version or name or changed.freeze):
+    if changed.backend:
+        _check_backend(text, changed)
+    if not (version or name or changed.freeze or changed.backend):
         raise UsageError(f"target {text!r}: give it a name, such as `{text} as mine`")
-    if version or name:
+    if version or name or changed.backend:
         check_name(text, changed, version)
     return changed
+
+
+def _check_backend(text: str, changed: Changed) -> None:
+    """Raise UsageError for a target without TensorFlow that names something of TensorFlow, or no Keras."""
+    usual = f"'keras==3.15.1 {BACKEND}={changed.backend}'"
+    if changed.version or changed.wheel or changed.image or changed.freeze:
+        first = changed.version or "the first word"
+        raise UsageError(
+            f"target {text!r}: {BACKEND}={changed.backend} takes the place of TensorFlow: leave {first} out, and begin "
+            f"with a release of Keras, as in {usual}"
+        )
+    if not [pin for pin in changed.pins if _is_keras(pin)] or len(set(map(name_pinned, changed.pins))) < len(
+        changed.pins
+    ):
+        raise UsageError(f"target {text!r}: it names one release of Keras, and no package twice, as in {usual}")
+    [keras] = (pin for pin in changed.pins if _is_keras(pin))
+    if Number(next(iter(Requirement(keras).specifier)).version) < FIRST_WITH_BACKENDS:
+        raise UsageError(f"target {text!r}: Keras has other backends from 3.0.0 on; name such a release, as in {usual}")
+    if changed.keras_2 or changed.as_of or changed.today:
+        change = "keras=2" if changed.keras_2 else AS_OF if changed.as_of else TODAY
+        advice = "Keras 2 has no backend" if changed.keras_2 else f"pin {changed.backend} instead"
+        raise UsageError(f"target {text!r}: {change} and {BACKEND}= do not go together: {advice}")
+
+
+def _is_keras(pin: str) -> bool:
+    """Return whether a requirement is one release of Keras."""
+    specifiers = list(Requirement(pin).specifier)
+    exact = [each for each in specifiers if each.operator == "==" and not each.version.endswith(".*")]
+    return name_pinned(pin) == "keras" and bool(exact) and len(specifiers) == 1
 
 
 def check_name(text: str, changed: Changed, number: str) -> str:

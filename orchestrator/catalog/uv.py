@@ -72,16 +72,25 @@ def choose_index(options: EngineOptions) -> tuple[str, ...]:
     return ("--no-index",) if options.wheelhouse and not options.index_url else ()
 
 
-def run_uv(uv: str, arguments: Sequence[str], folder: Path, options: EngineOptions, timeout_s: float) -> str:
+def run_uv(
+    uv: str,
+    arguments: Sequence[str],
+    folder: Path,
+    options: EngineOptions,
+    timeout_s: float,
+    links: Sequence[str] = (),
+) -> str:
     """Run uv in a folder of tfcompare's own and return what it prints; raise Unresolved if it fails.
 
-    uv asks the Python that it is given. Otherwise it would start that of any `.venv` near the working directory.
+    `links` are folders and pages of packages beyond the index. uv asks the Python that it is given. Otherwise it would
+    start that of any `.venv` near the working directory.
     """
+    further = {"UV_FIND_LINKS": ",".join(links)} if links else {}
     try:
         done = subprocess.run(
             [uv, *arguments, *choose_index(options), "--python", sys.executable],
             cwd=folder,
-            env=pass_variables(os.environ) | name_index(options),
+            env=pass_variables(os.environ) | name_index(options) | further,
             capture_output=True,
             text=True,
             timeout=timeout_s,

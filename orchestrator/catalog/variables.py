@@ -5,8 +5,10 @@ import re
 
 from orchestrator.redact import LOGIN
 
+# Every target with a TensorFlow has this set to it.
+BACKEND = "KERAS_BACKEND"
 NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-OF_TENSORFLOW = re.compile(r"(TF|XLA|OMP|KMP|MKL|ONEDNN|DNNL|CUDA|CUDNN|NCCL)_\w+|NVIDIA_TF32_OVERRIDE|KERAS_BACKEND")
+OF_TENSORFLOW = re.compile(r"(TF|XLA|OMP|KMP|MKL|ONEDNN|DNNL|CUDA|CUDNN|NCCL)_\w+|NVIDIA_TF32_OVERRIDE")
 # These change only what is printed, and neither times nor results.
 LOGS = re.compile(r"TF_CPP_\w+")
 # These are variables of Terraform, folders of this machine, which no environment has, and descriptions of NVIDIA's
@@ -25,6 +27,8 @@ def why_not_settable(name: str, value: str) -> str:
     """Return why a target cannot set a variable, or ''."""
     if name in GPUS:
         return "is not for a target: --gpus names them"
+    if name == BACKEND:
+        return "is not for a target: another backend is written 'keras==3.15.1 backend=jax', without a TensorFlow"
     if OURS.fullmatch(name):
         return "is set by tfcompare itself, alike for all targets"
     is_secret = SECRET.fullmatch(name) or LOGIN.search(value)
@@ -44,11 +48,13 @@ def find_of_tensorflow() -> dict[str, str]:
 
 def note_ignored(inherited: object) -> str:
     """Return a note on the caller's variables that change nothing unless they are passed on; '' if there are none."""
-    names = [] if inherited else list(find_of_tensorflow())
-    if not names:
-        return ""
-    what, they = ("is not passed on", "it") if len(names) == 1 else ("are not passed on", "them")
-    return (
-        f"note: {', '.join(names)} of your shell {what}: name {they} in a target, such as "
-        f"'2.15 {names[0]}=...', or pass {they} to all with --inherit-env"
-    )
+    notes = []
+    if os.environ.get(BACKEND, "tensorflow") != "tensorflow":
+        notes.append(f"note: {BACKEND} of your shell is not passed on: it {why_not_settable(BACKEND, '')}")
+    if names := [] if inherited else list(find_of_tensorflow()):
+        what, they = ("is not passed on", "it") if len(names) == 1 else ("are not passed on", "them")
+        notes.append(
+            f"note: {', '.join(names)} of your shell {what}: name {they} in a target, such as "
+            f"'2.15 {names[0]}=...', or pass {they} to all with --inherit-env"
+        )
+    return "\n".join(notes)

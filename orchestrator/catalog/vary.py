@@ -38,13 +38,19 @@ def cross(texts: Sequence[str], varied: Sequence[str], device: FlavourName) -> t
     if twice := next((name for name in packages if packages.count(name) > 1), None):
         raise UsageError(f"--vary names {twice} twice: write all of its releases behind one {twice}=")
     crossed = [
-        replace(changed, pins=(*changed.pins, *of_target), name=_extend_name(changed.name, of_target))
+        replace(changed, pins=_pin(changed, of_target), name=_extend_name(changed.name, of_target))
         for changed in plain
         for of_target in product(*pins)
     ]
     if len(crossed) > MOST_TARGETS:
         raise UsageError(f"--vary makes {len(crossed)} targets; at most {MOST_TARGETS} are measured in one run")
     return tuple(map(str, crossed))
+
+
+def _pin(changed: Changed, pins: Sequence[str]) -> tuple[str, ...]:
+    """Return the pins of a target with further ones; those of a target without TensorFlow replace its own."""
+    varied = set(map(targets.name_pinned, pins)) if changed.backend else set()
+    return (*(pin for pin in changed.pins if targets.name_pinned(pin) not in varied), *pins)
 
 
 def _split(text: str) -> Iterator[Changed]:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from orchestrator.catalog.targets import name_pinned, parse_target
+from orchestrator.catalog.variables import BACKEND as KERAS_BACKEND
 from orchestrator.errors import UsageError
 from orchestrator.model import Manifest, Plan, Target, TargetPair
 from orchestrator.terminal.counts import format_count
@@ -12,8 +13,8 @@ from orchestrator.terminal.counts import format_count
 # The keys are facts that a worker states about itself, and the values are their names for users.
 TENSORFLOW = "TensorFlow"
 STATED = {
-    "python": "Python", "tensorflow": TENSORFLOW, "tf_keras": "Keras", "onednn": "oneDNN", "tf32": "TF32",
-    "xla": "XLA by default",
+    "python": "Python", "backend": "Keras' backend", "tensorflow": TENSORFLOW, "tf_keras": "Keras",
+    "onednn": "oneDNN", "tf32": "TF32", "xla": "XLA by default",
 }  # fmt: skip
 # These details describe what the user built.
 OWN = ("wheel", "image")
@@ -115,10 +116,14 @@ def _facts(manifest: Manifest, target: Target) -> dict[str, str]:
     if not stated.get("is_cuda_build"):
         # A build without CUDA states this setting as well, but cannot use it.
         stated.pop("tf32", None)
+    if stated:
+        # A worker states its backend if it is another one.
+        stated.setdefault("backend", "tensorflow")
     facts = {words: _say(stated[name]) for name, words in STATED.items() if stated.get(name) is not None}
     if environment:
         own = {name: environment.details[name] for name in OWN if name in environment.details}
-        facts = {STATED["python"]: environment.python} | facts | own | environment.variables
+        variables = {name: value for name, value in environment.variables.items() if name != KERAS_BACKEND}
+        facts = {STATED["python"]: environment.python} | facts | own | variables
     return facts
 
 

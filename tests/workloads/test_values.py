@@ -26,6 +26,36 @@ class ToHost(unittest.TestCase):
     def test_a_tensor_becomes_its_value(self):
         self.assertEqual(values.to_host(EagerTensor()), 2.5)
 
+    def test_a_tensor_of_another_backend_becomes_its_value(self):
+        class OfTorch(Tensor):
+            """Part of a graph of gradients until it is detached; numpy has no such floats."""
+
+            def __init__(self, dtype="torch.bfloat16", is_free=False):
+                self.dtype, self.is_free = dtype, is_free
+
+            def detach(self):
+                return OfTorch(self.dtype, True)
+
+            def cpu(self):
+                return self
+
+            def float(self):
+                return OfTorch("torch.float32", self.is_free)
+
+            def numpy(self):
+                assert self.is_free and self.dtype == "torch.float32"
+                return numpy.float32(1.5)
+
+        class OfJax(Tensor):
+            def block_until_ready(self):
+                return self
+
+            def __array__(self, dtype=None, copy=None):
+                return numpy.ones(2)
+
+        self.assertEqual(values.to_host([OfTorch(), OfTorch("torch.float32")]), [1.5, 1.5])
+        self.assertEqual(values.to_host(OfJax()).tolist(), [1.0, 1.0])
+
     def test_tensors_are_found_in_lists_tuples_and_dicts(self):
         self.assertEqual(values.to_host({"a": [EagerTensor(), (EagerTensor(), None)]}), {"a": [2.5, (2.5, None)]})
 

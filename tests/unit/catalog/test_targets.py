@@ -39,6 +39,14 @@ WRITTEN = {
         as_of="2026-01-31",
         variables=(("TF_X", "1"),),
     ),
+    "keras==3.15.1 backend=jax": Changed(pins=("keras==3.15.1",), backend="jax"),
+    "keras==3.15.1 torch==2.13.0+cpu py=3.12 backend=torch OMP_NUM_THREADS=1 as t": Changed(
+        pins=("keras==3.15.1", "torch==2.13.0+cpu"),
+        python="3.12",
+        backend="torch",
+        variables=(("OMP_NUM_THREADS", "1"),),
+        name="t",
+    ),
     "2.20 today=2026-01-31": Changed(version="2.20", today="2026-01-31"),
     "2.20 freeze=/w/requirements.txt keras==3.8.0": Changed(
         version="2.20", freeze=Path("/w/requirements.txt"), pins=("keras==3.8.0",)
@@ -88,6 +96,21 @@ BAD = {
     "image=a keras==3.8.0 as mine": "an image is used as it is; keras==3.8.0 would change it",
     "image=a freeze=b.txt as mine": "an image is used as it is; freeze=",
     "2.20 a==1 b==2 c==3 d==4 e==5 f==6 g==7 h==8 i==9 j==10 k==11 l==12 m==13": "add `as` and a short name",
+    "2.20 backend=jax": "backend=jax takes the place of TensorFlow: leave 2.20 out, and begin with a release of Keras",
+    "freeze=a.txt keras==3.8.0 backend=jax": "leave the first word out",
+    "backend=jax keras==3.8.0": "it begins with backend=, and not with a version",
+    "numpy==2.0.0 backend=jax": "it names one release of Keras, and no package twice",
+    "keras>=3.8 backend=jax": "it names one release of Keras, and no package twice",
+    "keras==3.* backend=jax": "it names one release of Keras, and no package twice",
+    "keras==3.8.0 keras==3.9.0 backend=jax": "it names one release of Keras, and no package twice",
+    "keras==2.15.0 backend=jax": "Keras has other backends from 3.0.0 on",
+    "keras==3.8.0 backend=jaxx": "backend=jaxx: it is jax or torch (did you mean jax?)",
+    "keras==3.8.0 backend=tensorflow": "it is jax or torch; every target with a version has it",
+    "keras==3.8.0 backend=": "backend= has no value",
+    "keras==3.8.0 keras=2 backend=jax": "Keras 2 has no backend",
+    "keras==3.8.0 backend=jax today": "today and backend= do not go together: pin jax instead",
+    "keras==3.8.0 backend=jax tensorflow==2.20.0": "TensorFlow is pinned twice",
+    "2.20 KERAS_BACKEND=jax": "another backend is written 'keras==3.15.1 backend=jax', without a TensorFlow",
     "2.13 py=": "py= has no value",
     "2.13 py=2.7": "py=2.7: expected a Python version such as 3.8",
     "2.16 keras=4": "keras=4: write keras==3.8.0",
@@ -143,6 +166,14 @@ def test_today_is_the_day_on_which_it_is_read():
 def test_the_name_of_a_target_has_its_pins_and_the_file_of_a_freeze_without_its_folder():
     assert targets.parse_target("2.20 keras==3.8.0 'numpy<2'").build_name("2.20.0") == "2.20.0+keras==3.8.0+numpy<2"
     assert targets.parse_target("2.20 freeze=/w/mine.txt").build_name("2.20.0") == "2.20.0+freeze=mine.txt"
+
+
+def test_the_name_of_a_target_without_tensorflow_has_its_pins_and_its_backend():
+    names = {
+        "keras==3.15.1 backend=jax": "keras==3.15.1+jax",
+        "keras==3.15.1 backend=jax jax==0.10.2 TF_X=1": "keras==3.15.1+jax==0.10.2+TF_X=1",
+    }
+    assert {text: targets.parse_target(text).build_name("") for text in names} == names
 
 
 @pytest.mark.parametrize("text", ["2.20 today", "2.20 'numpy<2'", "2.20 keras!=3.8.0", "2.20 h5py~=3.0,!=3.1"])

@@ -46,6 +46,13 @@ def test_several_versions_of_a_text_are_crossed_one_by_one():
     assert cross(["2.20.1"], ["keras=3.8"], "cpu") == ("2.20.1 keras==3.8.0",)
 
 
+def test_the_releases_of_a_target_without_tensorflow_replace_the_one_that_it_has_to_name():
+    assert cross(["keras==3.5.0 backend=jax"], ["keras=3.6,3.8"], "cpu") == (
+        "keras==3.6.0 backend=jax",
+        "keras==3.8.0 backend=jax",
+    )
+
+
 def test_a_target_with_a_name_gets_one_for_each_release():
     assert cross(["2.20 TF_X=1 as mine"], ["keras=3.5,3.8"], "cpu") == (
         "2.20 keras==3.5.0 TF_X=1 as mine-keras-3.5.0",

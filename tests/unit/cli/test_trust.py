@@ -86,6 +86,7 @@ GATED_TARGETS = {
     "packages of a day": "2.20 as-of=2026-01-31",
     "packages of today": "2.20 today",
     "a file of packages": "2.20 freeze=packages.txt as x",
+    "another backend": "keras==3.8.0 backend=jax as x",
     "no target": "2.13 numpy=1.2 as x",
 }
 HARMLESS_TARGETS = [
@@ -93,7 +94,7 @@ HARMLESS_TARGETS = [
     "2.13, 2.14",
     "2.13 TF_ENABLE_ONEDNN_OPTS=0 as x",
     "2.13 TF_XLA_FLAGS=--tf_xla_auto_jit=2",
-    "2.13 OMP_NUM_THREADS=1 KERAS_BACKEND=tensorflow as x",
+    "2.13 OMP_NUM_THREADS=1 TF_X=1 as x",
     "2.13 py=3.8",
     "2.16 keras=2",
 ]

@@ -30,7 +30,6 @@ OF_TENSORFLOW = [
     "TF_XLA_FLAGS",
     "TF_USE_LEGACY_KERAS",
     "NVIDIA_TF32_OVERRIDE",
-    "KERAS_BACKEND",
     "OMP_NUM_THREADS",
     "KMP_AFFINITY",
     "MKL_CBWR",
@@ -41,6 +40,7 @@ OF_TENSORFLOW = [
     "TF_VARIANT",
 ]
 OF_OTHERS = [
+    "KERAS_BACKEND",
     "TF_VAR_db_password",
     "TF_TOKEN_app_terraform_io",
     "TF_CLI_ARGS_plan",

@@ -1,0 +1,52 @@
+"""The backends of Keras that take TensorFlow's place in a target, such as `keras==3.15.1 backend=jax`.
+
+Only builds for CPUs are locked. Those of PyTorch have a number that ends with `+cpu`, and most indexes lack them.
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+from orchestrator.catalog.package_index import list_final_releases
+from orchestrator.catalog.targets import Changed, name_pinned
+from orchestrator.catalog.version import FlavourName
+from orchestrator.child_environment import pass_variables
+from orchestrator.errors import UsageError
+
+TORCH = "torch"
+CPU_BUILD = "+cpu"
+# This setting of pip names folders and pages of packages beyond the index.
+LINKS = re.compile(r"^[^=]*\.find-links='(?P<links>.*)'$", re.MULTILINE)
+
+
+def pin_backend(changed: Changed, python: str, device: FlavourName) -> Changed:
+    """Return a target whose backend is pinned: to the user's release, or else to the newest one of the index."""
+    backend = changed.backend
+    if device == "gpu":
+        raise UsageError(
+            f"target '{changed}': tfcompare locks the build of {backend} for CPUs, which knows no GPU: run it without "
+            "--gpu and --gpus"
+        )
+    if backend in map(name_pinned, changed.pins):
+        return changed
+    releases = list_final_releases(backend, python)
+    if backend == TORCH:
+        releases = [number for number in releases if number.endswith(CPU_BUILD)]
+    if not releases:
+        what = "release of jax" if backend != TORCH else "build of torch for CPUs, whose number ends with +cpu,"
+        raise UsageError(
+            f"target '{changed}': the index has no {what} for Python {python}; a folder or page that has one can be "
+            "named by pip's setting find-links, and another Python by py="
+        )
+    return replace(changed, pins=(*changed.pins, f"{backend}=={releases[-1]}"))
+
+
+def find_links() -> tuple[str, ...]:
+    """Return the folders and pages of packages that pip's settings name, which uv does not read."""
+    command = [sys.executable, "-P", "-m", "pip", "config", "list"]
+    try:
+        done = subprocess.run(command, env=pass_variables(), capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return ()
+    return tuple(dict.fromkeys(link for match in LINKS.finditer(done.stdout) for link in match["links"].split()))
