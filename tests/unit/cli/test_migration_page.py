@@ -1,0 +1,86 @@
+"""What docs/migration.md shows is what was printed: its blocks are compared with the runs that it tells of.
+
+The runs were measured on a real machine, and are kept next to the other golden files.
+"""
+
+import re
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.catalog.version import Version
+from orchestrator.engines import ENGINES, Outlook
+from tests.conftest import ROOT
+from tests.support import stub
+from tests.support.commands import called
+from tests.support.documented import FENCED
+from tests.support.stub_engine import Engine
+
+PAGE = (ROOT / "docs" / "migration.md").read_text()
+KEPT = ROOT / "tests" / "golden" / "migration.tar.xz"
+WORKLOAD = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+PLAN, *SHOWN = [block[0].split("\n", 1)[1].removesuffix("```") for block in FENCED.finditer(PAGE) if not block[1]]
+# The runs of the page that are kept, in its order.
+RUNS = ("migration", "where")
+# Which Python a version has is a matter of the machine.
+PYTHON = re.compile(r" \(Python [\d.]+\)")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("migration")
+    with tarfile.open(KEPT) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "runs"
+
+
+def is_part(block: str, printed: str) -> bool:
+    """Return whether lines were printed like this, one after another; a line of dots is any number of lines."""
+    lines = [r"(?:.*\n)+?" if line.strip() == "..." else re.escape(line) + r" *\n" for line in block.splitlines()]
+    return re.search("^" + "".join(lines), printed + "\n", re.MULTILINE) is not None
+
+
+def test_a_block_that_differs_in_a_digit_or_lacks_a_line_is_none():
+    printed = "a 1.30x\nb 1.31x\nc 1.32x\n"
+    assert is_part("a 1.30x\nb 1.31x\n", printed)
+    assert is_part("a 1.30x\n...\nc 1.32x\n", printed)
+    assert not is_part("a 1.30x\nb 1.30x\n", printed)
+    assert not is_part("a 1.30x\nc 1.32x\n", printed)
+    assert not is_part("1.31x\nc 1.32x\n", printed)
+
+
+def test_the_page_has_a_block_for_each_run():
+    assert len(SHOWN) >= len(RUNS)
+
+
+@pytest.mark.parametrize(("name", "block"), list(zip(RUNS, SHOWN, strict=False)), ids=RUNS)
+def test_the_page_shows_what_its_run_prints(
+    runs: Path, name: str, block: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("COLUMNS", "110")
+    called(monkeypatch, "report", str(runs / name))
+    printed = capfd.readouterr().out
+    assert is_part(block, printed), printed
+
+
+class InstalledVersions(Engine):
+    """An engine with every version, each in an environment of its Python."""
+
+    def outlook(self, version: Version) -> Outlook:
+        return Outlook("ready", f"ready (Python {version.on('cpu')[0].python.number})")
+
+
+def test_the_page_shows_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "training.py").write_text(WORKLOAD)
+    stub.write(tmp_path / "stub")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setitem(
+        ENGINES, "venv", replace(ENGINES["venv"], make=lambda options: InstalledVersions(tmp_path / "stub"))
+    )
+    words = ("--versions", "2.8,2.15,2.16", "--workload-folder", "mine", "--dry-run", "--engine", "venv")
+    assert called(monkeypatch, "run", *words) == 0
+    assert is_part(PYTHON.sub("", PLAN), PYTHON.sub("", capfd.readouterr().out))
