@@ -20,6 +20,7 @@ from orchestrator import catalog
 from orchestrator.catalog import lockfile, user_data
 from orchestrator.catalog.targets import TENSORFLOWS
 from orchestrator.catalog.user_data import cache
+from orchestrator.catalog.variables import BACKEND as KERAS_BACKEND
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines import Outlook, build_errors
 from orchestrator.engines.build_log import BuildLog
@@ -133,20 +134,22 @@ def recipe(
     for name, content in files.items():
         digest.update(f"\n{name} {len(content)}\n".encode() + content)
     spec = digest.hexdigest()
+    # An image of another backend of Keras has no TensorFlow, and is named after that backend.
+    number = version.number or version.variables[KERAS_BACKEND]
     labels = {
         SPEC_LABEL: spec,
-        "tfcompare.version": version.number,
+        "tfcompare.version": number,
         "tfcompare.flavour": flavour.name,
         "tfcompare.lock": catalog.lock_hash(flavour),
         "tfcompare.python": flavour.python.number,
-        "org.opencontainers.image.title": f"tfcompare TensorFlow {version.number}",
-        "org.opencontainers.image.version": version.number,
+        "org.opencontainers.image.title": f"tfcompare {'TensorFlow' if version.number else 'Keras on'} {number}",
+        "org.opencontainers.image.version": number,
         "org.opencontainers.image.revision": spec,
         BASE_NAME: base.partition("@")[0],
         BASE_DIGEST: base.partition("@")[2],
         BASE_ID: local,
     }
-    return Recipe(version.number, base, files, spec, labels, flavour.wheel, version.name)
+    return Recipe(number, base, files, spec, labels, flavour.wheel, version.name)
 
 
 def _find_difference(like: Flavour, flavour: Flavour) -> lockfile.LockDifference | None:
