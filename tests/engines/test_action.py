@@ -308,6 +308,7 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_dependencies_are_those_that_are_locked_whatever_the_variables_of_the_job_are(
     forge: Forge, tmp_path: Path

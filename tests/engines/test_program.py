@@ -101,6 +101,7 @@ def test_the_steps_of_every_separate_keras_are_timed(tfcompare: str, project: Pa
     check(answer, epochs=2)
 
 
+@pytest.mark.long
 @pytest.mark.docker
 @pytest.mark.tensorflow
 def test_a_program_runs_in_containers_and_finds_what_was_downloaded_before(

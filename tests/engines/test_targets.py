@@ -108,6 +108,7 @@ def test_an_image_cannot_be_a_virtual_environment(tfcompare: str, scene: Path, w
     assert comparison(answer, "work", "target", {"candidate": "slow"})["rounds"] == 2
 
 
+@pytest.mark.long
 @pytest.mark.docker
 def test_wheels_and_an_image_are_compared_on_docker(
     tfcompare: str, scene: Path, wheels: dict[str, str], docker_base: str

@@ -10,6 +10,7 @@ from tests.support.pull_requests import WORKFLOW, assert_harmless, plant, write_
 from tests.support.workflows import Forge
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_is_measured_in_containers_takes_nothing_and_is_commented(stub_base: str, tmp_path: Path) -> None:
     code = write_code(tmp_path / "code", "pace", "thief", "shouts")

@@ -355,7 +355,7 @@ def test_equal_ratios_are_called_changed_in_at_most_one_of_forty(spread: float):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", [0.02, 0.05, 0.1])
-@pytest.mark.parametrize("nights", [5, 20])
+@pytest.mark.parametrize("spread", [pytest.param(0.02, marks=pytest.mark.long), 0.05, 0.1])
+@pytest.mark.parametrize("nights", [5, pytest.param(20, marks=pytest.mark.long)])
 def test_with_a_history_what_differs_from_run_to_run_is_rarely_called_a_change(spread: float, nights: int):
     assert share_called(spread, 0.01, nights) <= 0.05

@@ -30,7 +30,7 @@ SCHEDULE = make_schedule([Stretch(LOOKS)])
 SCHEDULES = SCHEDULE, make_schedule([Stretch(TABLE_LOOKS)])
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "verdicts.md"
 MARGIN = 0.05
-SEED, RUNS, MOST, TABLES = 41, 20_000, 300, 240
+SEED, RUNS, MOST, TABLES = 41, 20_000, 300, 340
 ROWS, DIFFERING = 28, 4
 TRUTH = math.log1p(0.05)
 
@@ -89,7 +89,11 @@ def holds(comparison: Comparison, truth: float) -> bool:
     return comparison.ends[0] <= truth <= comparison.ends[1]
 
 
-@pytest.mark.parametrize("spread", [0.03, 0.05, 0.10])
+# `make soak` has the others as well.
+SPREADS = [0.05, *(pytest.param(spread, marks=pytest.mark.long) for spread in (0.03, 0.10))]
+
+
+@pytest.mark.parametrize("spread", SPREADS)
 def test_what_is_called_shows_what_the_page_says(spread: float):
     """A run of one comparison has only its own rounds to tell how much rounds scatter: part of the luck stays."""
     mean, alone, _ = read_page()[spread]
@@ -109,7 +113,7 @@ def test_what_is_called_shows_what_the_page_says(spread: float):
         assert held / len(at_look) >= (0.95 if look > LOOKS[0] else 0.92)
 
 
-@pytest.mark.parametrize("spread", [0.03, 0.05, 0.10])
+@pytest.mark.parametrize("spread", SPREADS)
 def test_what_is_called_in_a_table_shows_what_the_page_says(spread: float):
     *_, in_table = read_page()[spread]
     schedule = SCHEDULES[True]
@@ -125,7 +129,7 @@ def test_what_is_called_in_a_table_shows_what_the_page_says(spread: float):
         assert np.mean([low <= TRUTH <= high for _, low, high in shown]) >= 0.95
 
 
-@pytest.fixture(scope="module", params=[0.05, 0.10])
+@pytest.fixture(scope="module", params=[pytest.param(0.05, marks=pytest.mark.long), 0.10])
 def tables(request: pytest.FixtureRequest) -> list[tuple[float, Comparison]]:
     """The called rows of tables of which few rows differ, by 5 %, each with its true difference."""
     draw = np.random.default_rng(SEED)

@@ -8,6 +8,7 @@ are fixed.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -119,6 +120,22 @@ INDEPENDENT: Mapping[str, Noise] = {
 }
 
 
+# `make soak` has the others as well.
+USUAL = (
+    "normal, 3 %",
+    "normal, 12 %",
+    "t with 3 degrees of freedom",
+    "a neighbour that comes and goes",
+    "a third of the workers is 6 % slower",
+)
+
+
+def each_noise(*names: str) -> pytest.MarkDecorator:
+    """Give a test each of these noises."""
+    marked = [name if name in USUAL else pytest.param(name, marks=pytest.mark.long) for name in names or INDEPENDENT]
+    return pytest.mark.parametrize("name", marked)
+
+
 def judge_by_looks(
     differences: Sequence[float], rises: Rises | None = None, shared: Sequence[float] = ()
 ) -> Comparison:
@@ -157,57 +174,57 @@ def covered(runs: Sequence[JudgedRun]) -> tuple[float, float]:
     return bounds([run.covered for run in runs])
 
 
-@pytest.fixture(scope="module")
-def alike() -> dict[str, list[JudgedRun]]:
-    return {name: simulate(noise, 0.0, ALIKE) for name, noise in INDEPENDENT.items()}
+@cache
+def find_alike(name: str) -> list[JudgedRun]:
+    return simulate(INDEPENDENT[name], 0.0, ALIKE)
 
 
-@pytest.fixture(scope="module")
-def slowed() -> dict[str, list[JudgedRun]]:
+@cache
+def find_slowed(name: str) -> list[JudgedRun]:
     """Runs with +5 % and, as many, with +10 %."""
-    return {name: simulate(noise, 0.05, SLOWED) + simulate(noise, 0.10, SLOWED) for name, noise in INDEPENDENT.items()}
+    return simulate(INDEPENDENT[name], 0.05, SLOWED) + simulate(INDEPENDENT[name], 0.10, SLOWED)
 
 
 def of_slowdown(runs: Sequence[JudgedRun], slowdown: float) -> list[JudgedRun]:
     return [run for run in runs if run.slowdown == slowdown]
 
 
-@pytest.mark.parametrize("name", INDEPENDENT)
-def test_equal_arms_are_called_different_in_at_most_one_of_forty(name, alike):
-    assert called(alike[name], "slower", "faster")[1] <= 0.025
+@each_noise()
+def test_equal_arms_are_called_different_in_at_most_one_of_forty(name):
+    assert called(find_alike(name), "slower", "faster")[1] <= 0.025
 
 
-@pytest.mark.parametrize("name", INDEPENDENT)
-def test_the_interval_holds_the_truth_at_whichever_look_it_stops(name, alike, slowed):
-    assert covered([*alike[name], *slowed[name]])[0] >= 0.95
+@each_noise()
+def test_the_interval_holds_the_truth_at_whichever_look_it_stops(name):
+    assert covered([*find_alike(name), *find_slowed(name)])[0] >= 0.95
 
 
-@pytest.mark.parametrize("name", INDEPENDENT)
-def test_what_is_slower_is_never_called_faster(name, slowed):
-    assert not any(run.comparison.verdict == "faster" for run in slowed[name])
+@each_noise()
+def test_what_is_slower_is_never_called_faster(name):
+    assert not any(run.comparison.verdict == "faster" for run in find_slowed(name))
 
 
-@pytest.mark.parametrize("name", INDEPENDENT)
-def test_twice_the_margin_is_never_called_the_same(name, slowed):
-    assert not any(run.comparison.verdict == "same" for run in of_slowdown(slowed[name], 0.10))
+@each_noise()
+def test_twice_the_margin_is_never_called_the_same(name):
+    assert not any(run.comparison.verdict == "same" for run in of_slowdown(find_slowed(name), 0.10))
 
 
-@pytest.mark.parametrize("name", ["normal, 1 %", "normal, 3 %", "t with 3 degrees of freedom", "Laplace"])
-def test_a_slowdown_of_the_margin_is_found_in_nine_of_ten(name, slowed):
-    assert called(of_slowdown(slowed[name], 0.05), "slower")[0] >= 0.9
+@each_noise("normal, 1 %", "normal, 3 %", "t with 3 degrees of freedom", "Laplace")
+def test_a_slowdown_of_the_margin_is_found_in_nine_of_ten(name):
+    assert called(of_slowdown(find_slowed(name), 0.05), "slower")[0] >= 0.9
 
 
-@pytest.mark.parametrize("name", [name for name in INDEPENDENT if name != "normal, 12 %"])
-def test_twice_the_margin_is_found_in_49_of_50(name, slowed):
+@each_noise(*(name for name in INDEPENDENT if name != "normal, 12 %"))
+def test_twice_the_margin_is_found_in_49_of_50(name):
     # Rounds that a neighbour hits resemble each other, so intervals are wider.
     least = 0.97 if name == "a neighbour that comes and goes" else 0.98
-    assert called(of_slowdown(slowed[name], 0.10), "slower")[0] >= least
+    assert called(of_slowdown(find_slowed(name), 0.10), "slower")[0] >= least
 
 
-def test_noise_of_12_percent_leaves_most_small_differences_open(alike, slowed):
-    assert called(alike["normal, 12 %"], "inconclusive")[0] >= 0.9
-    assert called(of_slowdown(slowed["normal, 12 %"], 0.05), "slower")[1] <= 0.3
-    assert called(of_slowdown(slowed["normal, 12 %"], 0.10), "slower")[0] >= 0.6
+def test_noise_of_12_percent_leaves_most_small_differences_open():
+    assert called(find_alike("normal, 12 %"), "inconclusive")[0] >= 0.9
+    assert called(of_slowdown(find_slowed("normal, 12 %"), 0.05), "slower")[1] <= 0.3
+    assert called(of_slowdown(find_slowed("normal, 12 %"), 0.10), "slower")[0] >= 0.6
 
 
 def test_quiet_equal_arms_are_the_same_and_soon():
