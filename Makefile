@@ -40,8 +40,8 @@ lint: .venv/dev
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python tools/english.py
 
-# The fast unit tests of what calls dependencies, with the oldest that pyproject.toml allows, on the oldest Python. What
-# only measures, waits or computes with numbers of our own is left out.
+# The fast unit tests of what calls dependencies, with the oldest that pyproject.toml allows, on the oldest Python. Tests
+# that measure, wait or compute with our own code are left out.
 CALLERS := $(addprefix tests/unit/,catalog exports history/terminal images reports results terminal test_model.py \
 	$(addprefix cli/test_,completion.py options.py report.py screens.py) \
 	$(addprefix history/test_,select.py sql.py store.py) nightly/test_notify.py)

@@ -41,7 +41,7 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
         signal.signal(number, usual)
 
 
-# Where nobody has a Docker engine: tests of virtual environments see what a newcomer without one sees.
+# Tests of virtual environments run as on a machine without a Docker engine.
 NO_ENGINE = "unix:///nonexistent/docker.sock"
 ENGINE = os.environ.get("DOCKER_HOST")
 

@@ -44,7 +44,7 @@ def describe(tf, device="cpu"):
         "tensorflow": tf.__version__,
         "tensorflow_git": tf.version.GIT_VERSION,
         "tf_keras": _tf_keras_version(tf),
-        "keras": installed_version("keras"),
+        "keras": _installed("keras"),
         "is_cuda_build": bool(tf.test.is_built_with_cuda()),
         "numpy": numpy.__version__,
         "onednn": _uses_onednn(),
@@ -89,24 +89,24 @@ def keras_is_3(tf):
 def _tf_keras_version(tf):
     # tf.keras is a separate package from 2.6 on, and does not always export its version.
     package = "keras" if version(tf) < (2, 16) or keras_is_3(tf) else "tf_keras"
-    return getattr(tf.keras, "__version__", None) or installed_version(package)
+    return getattr(tf.keras, "__version__", None) or _installed(package)
 
 
-def installed_version(distribution):
+def _installed(distribution):
     """Return the installed version, without importing the package: standalone keras makes files when imported."""
     try:
-        from importlib.metadata import PackageNotFoundError, version as find_version  # novm
+        from importlib.metadata import PackageNotFoundError, version as installed  # novm
     except ImportError:  # Python 3.6 and 3.7
         try:
             from pkg_resources import DistributionNotFound as PackageNotFoundError, get_distribution
         except ImportError:
             return None
 
-        def find_version(name):
+        def installed(name):
             return get_distribution(name).version
 
     try:
-        return find_version(distribution)
+        return installed(distribution)
     except PackageNotFoundError:
         return None
 
@@ -197,7 +197,7 @@ def keras_refusal(tf, api, mode):
     if api == "keras":
         if (2, 6) <= version(tf) < (2, 16) or keras_is_3(tf):
             return "keras is the same package as tf.keras from TensorFlow 2.6 on: there is nothing to compare."
-        installed = installed_version("keras")
+        installed = _installed("keras")
         if installed is None:
             return "Standalone keras is not installed next to this TensorFlow."
         if installed.startswith("3."):  # next to a legacy tf.keras
@@ -211,7 +211,7 @@ def keras_refusal(tf, api, mode):
 
 def dataset_refusal(tf, api):
     """Why `fit` of Keras `api` takes no tf.data dataset here, or None; ask `keras_refusal` first."""
-    installed = installed_version("keras") if api == "keras" else None
+    installed = _installed("keras") if api == "keras" else None
     if installed and installed.startswith(STANDALONE):
         return f"Standalone keras {installed} takes arrays and generators, no tf.data datasets."
     return None
@@ -228,11 +228,7 @@ def keras(tf, api):
 
 def keras_of(tf):
     """The Keras of a workload that has `build(keras, params)`: Keras 3 itself, or else `tf.keras`."""
-    if not keras_is_3(tf):
-        return tf.keras
-    import keras as standalone
-
-    return standalone
+    return keras(tf, "keras" if keras_is_3(tf) else "tf.keras")
 
 
 def adam(keras, learning_rate, mode):

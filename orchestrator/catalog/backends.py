@@ -3,6 +3,8 @@
 Only builds for CPUs are locked. Those of PyTorch have a number that ends with `+cpu`, and most indexes lack them.
 """
 
+import ast
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from orchestrator.errors import UsageError
 TORCH = "torch"
 CPU_BUILD = "+cpu"
 # This setting of pip names folders and pages of packages beyond the index.
-LINKS = re.compile(r"^[^=]*\.find-links='(?P<links>.*)'$", re.MULTILINE)
+LINKS = re.compile(r"^[^=]*\.find-links=(?P<links>.*)$", re.MULTILINE)
 
 
 def pin_backend(changed: Changed, python: str, device: FlavourName) -> Changed:
@@ -49,4 +51,7 @@ def find_links() -> tuple[str, ...]:
         done = subprocess.run(command, env=pass_variables(), capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired:
         return ()
-    return tuple(dict.fromkeys(link for match in LINKS.finditer(done.stdout) for link in match["links"].split()))
+    # pip quotes a value as Python does, and a file of settings may have a link in each line.
+    links = [link for match in LINKS.finditer(done.stdout) for link in ast.literal_eval(match["links"]).split()]
+    # uv runs in another folder.
+    return tuple(dict.fromkeys(link if "://" in link else os.path.abspath(os.path.expanduser(link)) for link in links))

@@ -14,15 +14,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from orchestrator import catalog
-from orchestrator.catalog import (
-    architectures,
-    lock_on_demand,
-    lockfile,
-    locking,
-    targets,
-    user_data,
-    variables,
-)
+from orchestrator.catalog import architectures, lock_on_demand, lockfile, locking, targets, user_data, variables
 from orchestrator.catalog.backends import find_links, pin_backend
 from orchestrator.catalog.freeze import Freeze, read_freeze
 from orchestrator.catalog.lock_on_demand import ON_FIRST_USE, TENSORFLOW
@@ -239,12 +231,11 @@ def _of_backend(changed: Changed, device: FlavourName) -> LockedVersion:
     python = _choose_python(changed)
     backends = [] if changed.backend in _name_packages(changed.pins) else [changed.backend]
     requirements = (*changed.pins, *backends, WRITER)
+    new = _new_lock(changed.backend, device, python, requirements, changed, None)
     preferred = f"{WRITER}=={catalog.builtin_catalogue().python[python].pyarrow}\n"
-    named = hashlib.sha256("\n".join(requirements).encode()).hexdigest()[:12]
-    lock = _lock(f"{changed.backend}-{device}-py{python}-{named}", changed.backend, python, requirements)
-    new = NewLock(replace(lock, preferred=preferred, links=find_links), changed.pins)
+    lock = replace(new.lock, preferred=preferred, links=find_links)
     version = Version(number="", aliases=(), keras="", flavours=(_flavour(device, python, lock),))
-    return LockedVersion(version, (new,))
+    return LockedVersion(version, (replace(new, lock=lock),))
 
 
 def _keep_locked(flavours: tuple[Flavour, ...]) -> tuple[Flavour, ...]:

@@ -78,11 +78,11 @@ class Changed:
         keys = {"py": self.python, "keras": "2" if self.keras_2 else ""}
         # Without a version, the freeze is the first word.
         keys[FREEZE] = str(self.freeze) if self.freeze and (self.version or self.wheel) else ""
-        days = {AS_OF: self.as_of, TODAY: self.today, BACKEND: self.backend}
+        last = {AS_OF: self.as_of, TODAY: self.today, BACKEND: self.backend}
         return (
             *(f"{key}={value}" for key, value in keys.items() if value),
             *self.pins,
-            *(f"{key}={value}" for key, value in days.items() if value),
+            *(f"{key}={value}" for key, value in last.items() if value),
         )
 
     @property

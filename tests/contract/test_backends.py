@@ -92,6 +92,22 @@ def test_threads_that_a_backend_cannot_set_are_refused(bench: Bench):
     assert answer.reason == "jax has no setting for its threads: leave --threads out"
 
 
+def test_threads_of_a_backend_that_can_set_them_are_set_and_reported(tmp_path: Path):
+    bench = start(tmp_path, {"KERAS_BACKEND": "torch"})
+    (tmp_path / "stub" / "torch.py").write_text(
+        "counts = {}\n"
+        "def set_num_threads(count): counts['intra'] = count\n"
+        "def set_num_interop_threads(count): counts['inter'] = count\n"
+        "def get_num_threads(): return counts['intra']\n"
+        "def get_num_interop_threads(): return counts['inter']\n"
+    )
+    bench.hello(threads=(1, 2))
+    _, answer = bench.open("ignores")
+    assert isinstance(answer, Opened), answer
+    assert list(answer.threads) == [1, 2]
+    bench.channel.close()
+
+
 def test_a_keras_that_computes_with_something_else_is_no_such_target(tmp_path: Path):
     bench = start(tmp_path, {"KERAS_BACKEND": "jax", "COMPUTES_WITH": "numpy"})
     with pytest.raises(WorkerDied, match="Keras computes with numpy, and not with jax"):

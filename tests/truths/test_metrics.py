@@ -108,7 +108,8 @@ WORKLOADS |= {
         Model().fit([], 2)
         """,
 }
-# A run for each of these: a run of all metrics would be the last to end, and some need flags or workers of their own.
+# Each of these gets a separate run: one run of all metrics would be the last test to end, and some metrics need other
+# flags or workers.
 RUNS = (
     ("time", "first", "build", "cpu"),
     ("memory", "leak", "traces", "traces_per_call"),

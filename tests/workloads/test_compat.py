@@ -24,10 +24,10 @@ class Installed:
         self.keras = keras
 
     def __enter__(self):
-        self.real, compat.installed_version = compat.installed_version, lambda name: self.keras
+        self.real, compat._installed = compat._installed, lambda name: self.keras
 
     def __exit__(self, *error):
-        compat.installed_version = self.real
+        compat._installed = self.real
 
 
 class Version(unittest.TestCase):

@@ -248,9 +248,10 @@ class VenvEngine:
             shutil.rmtree(path, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
             # Targets of one TensorFlow are made one after another, because each can start from the one before it.
-            alike = environments_folder() / f"of-{version.number or version.name}-{interpreter.version}"
+            name = version.number or version.name
+            alike = environments_folder() / f"of-{name}-{interpreter.version}"
             with (
-                exclusive(alike, lambda: log.line(f"another environment of {version.number} is made; waiting for it")),
+                exclusive(alike, lambda: log.line(f"another environment of {name} is made; waiting for it")),
                 hold_donor(environments_folder(), {} if flavour.wheel else described, interpreter) as donor,
             ):
                 if donor:

@@ -69,6 +69,17 @@ def test_links_are_those_of_pips_settings(tmp_path: Path, monkeypatch: pytest.Mo
     assert "/wheels" not in find_links()
 
 
+def test_links_of_a_file_may_have_a_line_each_and_are_seen_from_this_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "pip.conf").write_text("[global]\nfind-links =\n    mine\n    /it's/here\n    $(touch mark)\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert {str(tmp_path / "mine"), "/it's/here"} <= set(find_links())
+    assert not (tmp_path / "mark").exists()
+
+
 @pytest.mark.parametrize(("value", "is_noted"), [("jax", True), ("tensorflow", False), (None, False)])
 def test_the_backend_of_the_shell_is_not_passed_on(value: str | None, is_noted: bool, monkeypatch: pytest.MonkeyPatch):
     if value is None:
