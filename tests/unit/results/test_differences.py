@@ -256,3 +256,15 @@ def test_packages_are_named_up_to_six_and_always_if_the_user_pinned_them(others:
 def test_equal_environments_differ_in_nothing():
     environments = {target(name): environment_facts(name, packages={"six": "1.0"}) for name in ("a", "b")}
     assert find_differences(plan([A], ("a", "b")), manifest(("a", "b"), environments=environments)) == ()
+
+
+@pytest.mark.parametrize(("other", "shown"), [("jax", ["Keras' backend tensorflow -> jax"]), (None, [])])
+def test_a_backend_is_named_where_it_differs_and_nowhere_else(other: str | None, shown: list[str]):
+    stated = {"a": {"tf_keras": "3.15.1"}, "b": {"tf_keras": "3.15.1", **({"backend": other} if other else {})}}
+    environments = {
+        target(name): environment_facts(name, variables={"KERAS_BACKEND": other} if name == "b" and other else {})
+        for name in stated
+    }
+    workers = {target(name): facts for name, facts in stated.items()}
+    found = find_differences(plan([A], ("a", "b")), manifest(("a", "b"), environments=environments, workers=workers))
+    assert [str(fact) for each in found for fact in each.facts] == shown
