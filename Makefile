@@ -41,10 +41,12 @@ lint: .venv/dev
 	$(BIN)/python tools/english.py
 
 # The fast unit tests of what calls dependencies, with the oldest that pyproject.toml allows, on the oldest Python. Tests
-# that measure, wait or compute with our own code are left out.
-CALLERS := $(addprefix tests/unit/,catalog exports history/terminal images reports results terminal test_model.py \
-	$(addprefix cli/test_,completion.py options.py report.py screens.py) \
-	$(addprefix history/test_,select.py sql.py store.py) nightly/test_notify.py)
+# that measure, wait or compute with our own code are left out. What is in one folder is named in one place, since pytest
+# loses the fixtures of a folder that it comes back to.
+CALLERS := $(addprefix tests/unit/,catalog exports \
+	$(addprefix history/,terminal test_select.py test_sql.py test_store.py) \
+	images reports results terminal test_model.py nightly/test_notify.py \
+	$(addprefix cli/test_,completion.py options.py report.py screens.py))
 lowest: .venv/lowest/made
 	PATH="$(CURDIR)/.venv/lowest/bin:$$PATH" .venv/lowest/bin/python -m pytest -q -n $(WORKERS) \
 		-m "not docker and not tensorflow and not browser and not slow" $(CALLERS) $(ARGS)
