@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.bisect.report import layout_search
+from orchestrator.bisect.state import read_state
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Outlook
+from orchestrator.terminal.text import print_table
 from tests.conftest import ROOT
 from tests.support import stub
 from tests.support.commands import called
@@ -22,8 +25,8 @@ PAGE = (ROOT / "docs" / "migration.md").read_text()
 KEPT = ROOT / "tests" / "golden" / "migration.tar.xz"
 WORKLOAD = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
 PLAN, *SHOWN = [block[0].split("\n", 1)[1].removesuffix("```") for block in FENCED.finditer(PAGE) if not block[1]]
-# The runs of the page that are kept, in its order.
-RUNS = ("migration", "where")
+# The runs of the page that are kept, and its search, in its order.
+RUNS = ("migration", "where", "hunt", "optimizers")
 # Which Python a version has is a matter of the machine.
 PYTHON = re.compile(r" \(Python [\d.]+\)")
 
@@ -52,15 +55,19 @@ def test_a_block_that_differs_in_a_digit_or_lacks_a_line_is_none():
 
 
 def test_the_page_has_a_block_for_each_run():
-    assert len(SHOWN) >= len(RUNS)
+    assert len(SHOWN) == len(RUNS)
 
 
-@pytest.mark.parametrize(("name", "block"), list(zip(RUNS, SHOWN, strict=False)), ids=RUNS)
+@pytest.mark.parametrize(("name", "block"), list(zip(RUNS, SHOWN, strict=True)), ids=RUNS)
 def test_the_page_shows_what_its_run_prints(
     runs: Path, name: str, block: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
     monkeypatch.setenv("COLUMNS", "110")
-    called(monkeypatch, "report", str(runs / name))
+    if name == "hunt":
+        state = read_state(runs / name)
+        print_table(lambda width: layout_search(state, state.search_result, width))
+    else:
+        called(monkeypatch, "report", str(runs / name))
     printed = capfd.readouterr().out
     assert is_part(block, printed), printed
 
