@@ -35,7 +35,8 @@ def outline(planned: PlannedRun, engine: str) -> str:
 def _describe_power(planned: PlannedRun) -> str:
     """Say what a run of many targets can show, because its comparisons share the allowed error."""
     count = sum(pair.metric == "time" and pair.kind == "target" for pair in planned.selection.pairs)
-    if len(planned.selection.targets) < MATRIX_FROM:
+    # Claims may compare results alone.
+    if count < 2 or len(planned.selection.targets) < MATRIX_FROM:
         return ""
     return (
         f"; {count} comparisons share the allowed error, so a slowdown that would be found in {FOUND_ALONE:.0%} of "

@@ -44,3 +44,11 @@ def test_the_time_of_a_program_is_known_after_its_first_round():
 def test_rounds_that_lead_to_no_verdict_are_announced_before_the_first(rounds: int | None, too_few: bool):
     announced = outline(check_request(replace(SMOKE, rounds=rounds)), "venv")
     assert (f"{rounds} rounds (too few for a verdict, which takes {FEWEST_ROUNDS})" in announced) == too_few
+
+
+def test_what_many_comparisons_can_show_is_said_where_there_are_many():
+    planned = check_request(replace(SMOKE, versions=("1.14", "1.15", "2.0", "2.1", "2.2", "2.3")))
+    assert "5 comparisons share the allowed error" in outline(planned, "venv")
+    # Claims may be about results alone.
+    none = replace(planned, selection=replace(planned.selection, pairs=()))
+    assert "share the allowed error" not in outline(none, "venv")
