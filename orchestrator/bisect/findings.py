@@ -59,11 +59,11 @@ def extract_findings(
 
 
 def version_of(target: Target) -> str:
-    """Return the version of a target, which may be followed by changes, as in 2.13.0+TF_X=1 or 2.20.0+numpy<2.
+    """Return the version of a target, which may be followed by changes, as in 2.13.0+TF_X=1 or 2.8.4@v1.
 
     Text after a + belongs to the version unless it is a change, as in 1.15.5+nv23.03.
     """
-    return re.split(rf"\+(?=[^+=<>~!]+[=<>~!]|{TODAY}(\+|$))", target.name, maxsplit=1)[0]
+    return re.split(rf"@|\+(?=[^+=<>~!]+[=<>~!]|{TODAY}(@|\+|$))", target.name, maxsplit=1)[0]
 
 
 def order_versions(wanted: PlannedStep) -> tuple[str, ...]:

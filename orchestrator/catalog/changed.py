@@ -23,7 +23,7 @@ from orchestrator.catalog.locking import BUILD_TOOLS, Lock
 from orchestrator.catalog.targets import Changed
 from orchestrator.catalog.uv import Unresolved, flatten
 from orchestrator.catalog.version import Flavour, FlavourName, Python, TargetChanges, Version
-from orchestrator.catalog.wheel import read_wheel
+from orchestrator.catalog.wheel import Wheel, read_package, read_wheel
 from orchestrator.errors import UsageError
 from orchestrator.parallel import run_parallel
 from orchestrator.terminal.counts import format_count, name_some
@@ -53,8 +53,8 @@ class NewLock:
     options: tuple[str, ...] = ()
     # Whether it agrees with what installs it; on another day, the index had other releases of that.
     keeps_tools: bool = True
-    # This is appended to the lock.
-    pin: str = ""
+    # The pin of this wheel takes the place of what the resolver found for its package.
+    wheel: Wheel | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,9 @@ def _write(new: NewLock) -> str:
         except Unresolved as other:
             return flatten(str(other))
     note = f"{REPLACED}{replaced}\n" if replaced else ""
-    user_data.write_user_file(new.lock.path, f"{note}{text.rstrip()}\n{new.pin}")
+    if new.wheel:
+        text = f"{lockfile.remove_pin(text, new.wheel.name).rstrip()}\n{new.wheel.pin}"
+    user_data.write_user_file(new.lock.path, f"{note}{text.rstrip()}\n")
     return ""
 
 
@@ -141,8 +143,9 @@ def _describe_packages(changed: Changed, locked: LockedVersion, device: FlavourN
     for line in flavours[0].lock.read_text().splitlines()[:1]:
         if line.startswith(REPLACED):
             yield f"note: {name}: {line.removeprefix(REPLACED)}; the pin counts, as pip would do with a warning"
-    asked = _name_packages(changed.pins) | ({"tf-keras", "tensorflow"} if changed.keras_2 else set())
-    if foreign := sorted(_name_packages(changed.pins) - before.keys()):
+    own = {read_package(changed.package).name} if changed.package else set()
+    asked = _name_packages(changed.pins) | own | ({"tf-keras", "tensorflow"} if changed.keras_2 else set())
+    if foreign := sorted((_name_packages(changed.pins) | own) - before.keys()):
         verb = "is" if len(foreign) == 1 else "are"
         yield (
             f"note: {name}: {', '.join(foreign)} {verb} no part of {locked.version.number}, and changes nothing but "
@@ -185,7 +188,8 @@ def resolve_targets(texts: Sequence[str], fewest: int, device: FlavourName) -> t
 
 
 def _what_runs(version: Version, device: FlavourName) -> object:
-    return version.number, version.on(device), version.variables, version.image
+    commit = version.changes.commit if version.changes else ""
+    return version.number, version.on(device), version.variables, version.image, commit
 
 
 def find_changed(text: str, device: FlavourName) -> Version:
@@ -247,7 +251,11 @@ def _name(version: Version, changed: Changed) -> Version:
     name = targets.check_name(str(changed), changed, version.number)
     own = [LEGACY] if changed.keras_2 else [(variables.BACKEND, changed.backend)] if changed.backend else []
     changes = TargetChanges(
-        name=name, definition=str(changed), variables=(*own, *changed.variables), image=changed.image
+        name=name,
+        definition=str(changed),
+        variables=(*own, *changed.variables),
+        image=changed.image,
+        commit=changed.commit,
     )
     return replace(version, changes=changes, aliases=())
 
@@ -292,7 +300,8 @@ def _of_version(changed: Changed, device: FlavourName) -> LockedVersion:
 
 def _changes_packages(changed: Changed) -> bool:
     """Return whether a target has other packages than its version, apart from its Python."""
-    return bool(changed.keras_2 or changed.pins or changed.freeze or changed.as_of or changed.today)
+    others = (changed.pins, changed.package, changed.freeze, changed.as_of, changed.today)
+    return changed.keras_2 or any(others)
 
 
 def _change_packages(
@@ -301,33 +310,52 @@ def _change_packages(
     """Return a flavour with other packages, and its lock."""
     own = [each for each in flavour.requirements if TENSORFLOW.fullmatch(each)]
     beside = [each for each in flavour.requirements if each not in own]
-    requirements = _require((*own, *extra), beside, changed, freeze)
-    new = _new_lock(number, flavour.name, flavour.python.number, requirements, changed, flavour.lock)
-    return replace(flavour, lock=new.lock.path, requirements=requirements, like=flavour), new
+    package = _read_package(changed, flavour.python.number) if changed.package else None
+    requirements = _require((*own, *extra), beside, changed, freeze, package)
+    new = _new_lock(number, flavour.name, flavour.python.number, requirements, changed, flavour.lock, package)
+    wheel = package.path if package else None
+    return replace(flavour, lock=new.lock.path, requirements=requirements, like=flavour, wheel=wheel), new
 
 
-def _require(own: Sequence[str], beside: Sequence[str], changed: Changed, freeze: Freeze | None) -> tuple[str, ...]:
+def _read_package(changed: Changed, python: str) -> Wheel:
+    """Return the wheel that takes the place of a package; raise UsageError if it does not go with the target."""
+    assert changed.package
+    package = read_package(changed.package)
+    if package.pythons and python not in package.pythons:
+        raise UsageError(
+            f"target '{changed}': wheel={package.path} is for Python {', '.join(package.pythons)}, and this target has "
+            f"{python}; build it for that, or add py= with one of these"
+        )
+    if package.name in _name_packages(changed.pins):
+        raise UsageError(f"target '{changed}': {package.name} is pinned, and is a wheel as well; leave one of them out")
+    return package
+
+
+def _require(
+    own: Sequence[str], beside: Sequence[str], changed: Changed, freeze: Freeze | None, package: Wheel | None = None
+) -> tuple[str, ...]:
     """Return what a target requires: TensorFlow, what the user pins, and the rest of its version in any number.
 
     A lock is preferred for the rest, so it moves only where nothing else fits.
     """
-    pinned = _name_packages(changed.pins)
+    pinned = _name_packages(changed.pins) | ({package.name} if package else set())
     others = [Requirement(each).name for each in beside]
     if freeze:
         others = list(freeze.pins)
     elif changed.as_of or changed.today:
         others = []
     required = [*own, *(each for each in others if not pinned & _name_packages([each])), *changed.pins]
+    required += package.requirements if package else ()
     return (*required, *([] if WRITER in _name_packages(required) else [WRITER]))
 
 
 def _new_lock(
     number: str, device: FlavourName, python: str, requirements: tuple[str, ...], changed: Changed, like: Path | None,
-    digest: str = "",
+    wheel: Wheel | None = None,
 ) -> NewLock:  # fmt: skip
     """Return a lock in the user's folder, named after all that decides what is in it.
 
-    `like` is the lock whose numbers are preferred, and `digest` that of a wheel.
+    `like` is the lock whose numbers are preferred.
     """
     preferred = lockfile.content(like).decode() if like else ""
     if changed.as_of or changed.today:
@@ -336,12 +364,17 @@ def _new_lock(
     options: tuple[str, ...] = ("--prerelease", "allow") if catalog.NIGHTLY.fullmatch(number) else ()
     if changed.as_of:
         options += ("--exclude-newer", f"{changed.as_of}T23:59:59Z")
-    about = (*options, changed.today, digest, f"like {hashlib.sha256(preferred.encode()).hexdigest()}")
+    about = (
+        *options,
+        changed.today,
+        f"sha256:{wheel.digest}" if wheel else "",
+        f"like {hashlib.sha256(preferred.encode()).hexdigest()}",
+    )
     inputs = tuple(filter(None, about))
     named = hashlib.sha256("\n".join((*requirements, *inputs)).encode()).hexdigest()[:12]
     lock = _lock(f"{number}-{device}-py{python}-{named}", number, python, requirements, inputs)
     keeps_tools = not (changed.as_of or changed.today)
-    return NewLock(replace(lock, preferred=preferred), changed.pins, options, keeps_tools)
+    return NewLock(replace(lock, preferred=preferred), changed.pins, options, keeps_tools, wheel)
 
 
 def _on_python(version: Version, python: str, device: FlavourName) -> tuple[Flavour, NewLock]:
@@ -396,15 +429,14 @@ def _of_wheel(changed: Changed, path: Path, device: FlavourName) -> LockedVersio
     if _changes_packages(changed):
         freeze = read_freeze(changed.freeze) if changed.freeze else None
         requirements = _require(wheel.requirements, beside, changed, freeze)
-    like, digest = alike[0].lock if alike else None, f"sha256:{wheel.digest}"
-    new = _new_lock(wheel.number, device, python, requirements, changed, like, digest)
+    like = alike[0].lock if alike else None
+    new = _new_lock(wheel.number, device, python, requirements, changed, like, wheel)
     flavour = alike[0] if alike else _flavour(device, python, new.lock)
     version = Version(
         number=wheel.number, aliases=(), keras=release.keras if release else "",
         flavours=(replace(flavour, lock=new.lock.path, requirements=requirements, wheel=wheel.path),),
     )  # fmt: skip
-    pin = f"{wheel.name}=={wheel.number} --hash=sha256:{wheel.digest}\n"
-    return LockedVersion(version, (replace(new, pin=pin),), tuple(alike))
+    return LockedVersion(version, (replace(new, wheel=wheel),), tuple(alike))
 
 
 def _lock(stem: str, number: str, python: str, requirements: Sequence[str], inputs: Sequence[str] = ()) -> Lock:

@@ -70,6 +70,11 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
     return tuple(pins)
 
 
+def remove_pin(text: str, name: str) -> str:
+    """Return the text of a lock without what it has of a package."""
+    return re.sub(rf"^{re.escape(name)}(\[[^\]]*\])?==(?:.*\\\n)*.*\n?", "", text, flags=re.MULTILINE)
+
+
 def locate_wheel(text: bytes, wheel: Path) -> bytes:
     """Return a lock whose last line, the pin of a wheel that no index has, says where the wheel is.
 

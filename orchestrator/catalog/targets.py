@@ -1,6 +1,6 @@
 """Targets as users write them: a version with optional changes, such as `2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off`.
 
-Packages are pinned in pip's syntax, such as `2.20 keras==3.8.0`.
+Packages are pinned in pip's syntax, such as `2.20 keras==3.8.0`. `@REF` is a revision of the user's own code.
 
 A text without changes names versions the way `--versions` does. Any other text is one target. Its name follows
 `as`; without one, the name is the version with the changes.
@@ -9,7 +9,7 @@ A text without changes names versions the way `--versions` does. Any other text 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -23,20 +23,22 @@ from orchestrator.errors import UsageError
 
 GRAMMAR = (
     "a target is VERSION, wheel=FILE, freeze=FILE or image=NAME, then any of NAME=VALUE, PACKAGE==VERSION, py=3.8, "
-    "keras=2, as-of=DATE and today, then optionally `as NAME`; without TensorFlow, it is "
-    "keras==VERSION backend=jax or backend=torch"
+    "keras=2, wheel=FILE of another package, as-of=DATE, today and @REF of your code, then optionally `as NAME`; "
+    "without TensorFlow, it is keras==VERSION backend=jax or backend=torch"
 )
 TODAY, AS_OF, FREEZE, BACKEND = "today", "as-of", "freeze", "backend"
 KEYS = ("py", "keras", "wheel", "image", FREEZE, AS_OF, TODAY, BACKEND)
+# These hold a revision, and a wheel that does not take the place of a version.
+REVISION_KEY, PACKAGE = "@", "wheel="
 # Keras computes with one of these instead of TensorFlow.
 BACKENDS = ("jax", "torch")
 FIRST_WITH_BACKENDS = Number("3.0.0")
-# These take the place of a version; a freeze may also follow one.
-INSTEAD = ("wheel", "image")
 PYTHON = re.compile(r"3\.\d{1,2}")
 NAME = re.compile(r"[A-Za-z][\w.-]{0,39}")
 # Names in files and tables have this form. A target with other characters, or more of them, needs a name after `as`.
-USUAL_NAME = re.compile(r"[\w.+=,:<>~!*\[\]-]{1,60}")
+USUAL_NAME = re.compile(r"[\w.+=,:<>~!*@\[\]-]{1,60}")
+# A revision of the user's code, as git names it; once it is found, its commit follows.
+REVISION = re.compile(r"@(?P<ref>\w[\w./~^+-]{0,99})(=(?P<commit>[0-9a-f]{40}))?")
 # This matches a word that pip would understand, such as keras==3.8.0 or numpy<2, but no variable with a value.
 PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[^\[\]]*\])?\s*(===?|~=|!=|<=?|>=?)(?P<rest>.*)")
 # These packages are TensorFlow itself; the first word of a target names its version.
@@ -44,6 +46,9 @@ TENSORFLOWS = frozenset(
     {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tf-nightly", "tf-nightly-cpu"}
 )
 LONGEST = 4096
+COMMIT = re.compile(r"[0-9a-f]{40}")
+# Commits are shown with this many digits.
+SHORT_COMMIT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,8 @@ class Changed:
     version: str = ""
     wheel: Path | None = None
     image: str = ""
+    # This wheel takes the place of a package of the version.
+    package: Path | None = None
     # This file lists the packages of one of the user's environments.
     freeze: Path | None = None
     variables: tuple[tuple[str, str], ...] = ()
@@ -70,6 +77,9 @@ class Changed:
     today: str = ""
     # Keras computes with this instead of TensorFlow.
     backend: str = ""
+    # The user's own code is that of this revision, and this is its commit once it was found.
+    revision: str = ""
+    commit: str = ""
     name: str = ""
 
     @property
@@ -82,19 +92,26 @@ class Changed:
         return (
             *(f"{key}={value}" for key, value in keys.items() if value),
             *self.pins,
+            *([f"wheel={self.package}"] if self.package else []),
             *(f"{key}={value}" for key, value in last.items() if value),
         )
 
     @property
     def changes(self) -> tuple[str, ...]:
         """The changes, each as it is written."""
-        return (*self.changed_packages, *(f"{name}={value}" for name, value in self.variables))
+        code = f"@{self.revision}{f'={self.commit}' if self.commit else ''}"
+        variables = (f"{name}={value}" for name, value in self.variables)
+        return (*self.changed_packages, *variables, *([code] if self.revision else []))
 
     def build_name(self, number: str) -> str:
         """Return the target's own name, or else the number with the changes.
 
-        A freeze is named without its folder.
+        A freeze and a wheel are named without their folders, and a revision without its commit.
         """
+        if self.revision and not self.name:
+            # The name of a commit is long.
+            code = self.revision[:SHORT_COMMIT] if COMMIT.fullmatch(self.revision) else self.revision
+            return f"{replace(self, revision='', commit='').build_name(number)}@{code}"
         if self.backend:
             # A pin of the backend names it as well.
             own = [f"{BACKEND}={self.backend}"]
@@ -102,14 +119,15 @@ class Changed:
             rest = (change for change in self.changes if change not in (*self.pins, *own))
             return self.name or "+".join((*self.pins, *named, *rest))
         short = {f"{TODAY}={self.today}": TODAY}
-        if self.freeze:
-            short[f"{FREEZE}={self.freeze}"] = f"{FREEZE}={self.freeze.name}"
+        for key, path in ((FREEZE, self.freeze), ("wheel", self.package)):
+            if path:
+                short[f"{key}={path}"] = f"{key}={path.name}"
         return self.name or "+".join((number, *(short.get(change, change) for change in self.changes)))
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the target is in no table of versions: a wheel, an image, a backend, or a file of packages."""
-        return not self.version or self.freeze is not None
+        """Whether the target is in no table of versions: an image, a backend, or something of the user's own."""
+        return not self.version or bool(self.freeze or self.package or self.revision)
 
     def __str__(self) -> str:
         own = f"wheel={self.wheel}" if self.wheel else f"image={self.image}" if self.image else ""
@@ -128,7 +146,7 @@ def is_plain(text: str) -> bool:
 def _is_changed_target(text: str) -> bool:
     """Return whether a text is one target with changes, and not a list of versions."""
     words = text.split()
-    return any(sign in text for sign in "=<>~!") or "as" in words or TODAY in words
+    return any(sign in text for sign in "=<>~!@") or "as" in words or TODAY in words
 
 
 def split_targets(texts: Sequence[str]) -> tuple[str, ...]:
@@ -165,11 +183,17 @@ def parse_target(text: str) -> Changed:
         raise UsageError(f"target {text!r}: there is no version in it; {GRAMMAR}")
     first, *others = words
     has_backend = any(word.startswith(f"{BACKEND}=") for word in others)
-    if (PINNED.fullmatch(first) and not has_backend) or first == TODAY:
+    if (PINNED.fullmatch(first) and not has_backend) or first == TODAY or first.startswith("@"):
         raise UsageError(f"target {text!r}: it begins with {first}, and not with a version; {GRAMMAR}")
     found: dict[str, str] = {}
     pins = []
     for word in (first, *others) if "=" in first else others:
+        if word.startswith("@"):
+            if REVISION_KEY in found:
+                raise UsageError(f"target {text!r}: it names two revisions of your code; leave one out")
+            _check_revision(text, word)
+            found[REVISION_KEY] = word
+            continue
         if PINNED.fullmatch(word):
             pins.append(check_pin(f"target {text!r}", word))
             continue
@@ -184,11 +208,21 @@ def parse_target(text: str) -> Changed:
             )
         if not value and key in KEYS:
             raise UsageError(f"target {text!r}: {key}= has no value; {GRAMMAR}")
-        if key in found:
-            raise UsageError(f"target {text!r}: {key} is given twice")
         _check_change(text, key, value, first=word is first)
+        if key == "wheel" and word is not first:
+            key = PACKAGE
+        if key in found:
+            raise UsageError(f"target {text!r}: {key.rstrip('=')} is given twice")
         found[key] = value
     return _make(text, "" if "=" in first else first, found, tuple(pins), name)
+
+
+def _check_revision(text: str, word: str) -> None:
+    if not REVISION.fullmatch(word):
+        raise UsageError(
+            f"target {text!r}: {word} names no revision of your code: after '@' comes a branch, a tag or a commit, "
+            "such as @main, @v1.2 or @HEAD~1"
+        )
 
 
 def check_pin(where: str, word: str) -> str:
@@ -218,10 +252,10 @@ def name_pinned(pin: str) -> str:
 
 
 def _check_change(text: str, key: str, value: str, *, first: bool) -> None:
-    if key in INSTEAD:
+    if key == "image":
         if not first:
             raise UsageError(f"target {text!r}: {key}= takes the place of a version, and so comes first; {GRAMMAR}")
-    elif key == FREEZE:
+    elif key in (FREEZE, "wheel"):
         pass
     elif first:
         raise UsageError(f"target {text!r}: it begins with {key}=, and not with a version; {GRAMMAR}")
@@ -270,11 +304,13 @@ def _check_day(text: str, key: str, value: str) -> None:
 
 
 def _make(text: str, version: str, found: Mapping[str, str], pins: tuple[str, ...], name: str) -> Changed:
-    paths = {key: Path(found[key]).expanduser().absolute() for key in ("wheel", FREEZE) if key in found}
+    paths = {key: Path(found[key]).expanduser().absolute() for key in ("wheel", FREEZE, PACKAGE) if key in found}
+    code = REVISION.fullmatch(found.get(REVISION_KEY, ""))
     changed = Changed(
         version=version,
         wheel=paths.get("wheel"),
         freeze=paths.get(FREEZE),
+        package=paths.get(PACKAGE),
         image=found.get("image", ""),
         python=found.get("py", ""),
         keras_2="keras" in found,
@@ -282,7 +318,9 @@ def _make(text: str, version: str, found: Mapping[str, str], pins: tuple[str, ..
         as_of=found.get(AS_OF, ""),
         today=found.get(TODAY, ""),
         backend=found.get(BACKEND, ""),
-        variables=tuple((key, value) for key, value in found.items() if key not in KEYS),
+        variables=tuple((key, value) for key, value in found.items() if key not in (*KEYS, REVISION_KEY, PACKAGE)),
+        revision=code["ref"] if code else "",
+        commit=(code["commit"] or "") if code else "",
         name=name,
     )
     if changed.image and (changed.changed_packages or changed.freeze):
@@ -290,6 +328,8 @@ def _make(text: str, version: str, found: Mapping[str, str], pins: tuple[str, ..
         raise UsageError(f"target {text!r}: an image is used as it is; {change} would change it")
     if changed.wheel and changed.keras_2:
         raise UsageError(f"target {text!r}: keras= works only for versions of the table, not for a wheel")
+    if changed.wheel and changed.package:
+        raise UsageError(f"target {text!r}: your own TensorFlow takes no second wheel; pin a release instead")
     if changed.as_of and changed.today:
         raise UsageError(f"target {text!r}: as-of= and today name two days; leave one of them out")
     if changed.freeze and (changed.as_of or changed.today):
@@ -319,6 +359,8 @@ def _check_backend(text: str, changed: Changed) -> None:
     [keras] = (pin for pin in changed.pins if _is_keras(pin))
     if Number(next(iter(Requirement(keras).specifier)).version) < FIRST_WITH_BACKENDS:
         raise UsageError(f"target {text!r}: Keras has other backends from 3.0.0 on; name such a release, as in {usual}")
+    if changed.package:
+        raise UsageError(f"target {text!r}: wheel= and {BACKEND}= do not go together: pin a release of the package")
     if changed.keras_2 or changed.as_of or changed.today:
         change = "keras=2" if changed.keras_2 else AS_OF if changed.as_of else TODAY
         advice = "Keras 2 has no backend" if changed.keras_2 else f"pin {changed.backend} instead"

@@ -77,6 +77,8 @@ class TargetChanges:
     definition: str
     variables: tuple[tuple[str, str], ...] = ()
     image: str = ""
+    # The user's own code is that of this commit, or '' for the code as it is now.
+    commit: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

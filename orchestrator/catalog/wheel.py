@@ -29,10 +29,34 @@ class Wheel:
     pythons: tuple[str, ...]
     requirements: tuple[str, ...]
     digest: str
+    is_tensorflow: bool
+
+    @property
+    def pin(self) -> str:
+        """The line of a lock that allows this file alone."""
+        return f"{self.name}=={self.number} --hash=sha256:{self.digest}\n"
 
 
 def read_wheel(path: Path) -> Wheel:
     """Read a wheel of TensorFlow; raise UsageError for any other file."""
+    wheel = _read_file(path)
+    if not wheel.is_tensorflow:
+        raise UsageError(
+            f"wheel={path}: it holds no package `tensorflow`; a wheel of another package follows a version, as in "
+            f"`2.20 wheel={path.name}`"
+        )
+    return wheel
+
+
+def read_package(path: Path) -> Wheel:
+    """Read a wheel of another package than TensorFlow; raise UsageError for any other file."""
+    wheel = _read_file(path)
+    if wheel.is_tensorflow:
+        raise UsageError(f"wheel={path}: it holds TensorFlow itself; leave the version before it out")
+    return wheel
+
+
+def _read_file(path: Path) -> Wheel:
     try:
         status = path.stat()
     except OSError as error:
@@ -63,12 +87,10 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"wheel={path}: it cannot be read as a wheel: {error}") from error
     check_requirements(f"wheel={path}: its metadata", requirements)
-    if not is_tensorflow:
-        raise UsageError(f"wheel={path}: it holds no package `tensorflow`")
     # A tag such as cp311 is for one Python; others take any.
     matches = (re.fullmatch(r"cp3(\d+)", tag.interpreter) for tag in fitting)
     pythons = sorted({f"3.{match[1]}" for match in matches if match})
-    return Wheel(path, name, str(number), tuple(pythons), requirements, digest)
+    return Wheel(path, name, str(number), tuple(pythons), requirements, digest, is_tensorflow)
 
 
 def _requirements(archive: zipfile.ZipFile) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import did_you_mean, pinned
 from orchestrator.catalog.architectures import read_number_pair
 from orchestrator.catalog.imports import imports_of
+from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
 from orchestrator.model import Workload
 
@@ -222,12 +223,22 @@ def _takes_two(arguments: ast.arguments) -> bool:
     return required <= 2 and (positional >= 2 or arguments.vararg is not None) and not alone
 
 
-def check_syntax(path: Path, python: str) -> None:
-    """Raise UsageError if a Python of this version could not read the file."""
-    try:
-        ast.parse(files.read_text(path), filename=str(path), feature_version=read_number_pair(python))
-    except SyntaxError as error:
-        raise UsageError(f"{path}, line {error.lineno}: Python {python} cannot read this: {error.msg}") from error
+def check_syntaxes(workload: Workload, versions: Iterable[Version]) -> None:
+    """Refuse a user's workload whose syntax is too new for every Python that one of the versions may run on."""
+    # A program that cannot be read reports the reason itself.
+    if workload.builtin or workload.path.is_dir():
+        return
+    path = workload.path
+    for version in versions:
+        pythons = [flavour.python.number for flavour in version.flavours]
+        # The Python of a user's own image is only known once the image is present.
+        if not pythons:
+            continue
+        newest = max(pythons, key=read_number_pair)
+        try:
+            ast.parse(files.read_text(path), filename=str(path), feature_version=read_number_pair(newest))
+        except SyntaxError as error:
+            raise UsageError(f"{path}, line {error.lineno}: Python {newest} cannot read this: {error.msg}") from error
 
 
 def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
@@ -307,9 +318,16 @@ def source_hashes(workloads: Sequence[Workload]) -> dict[str, str]:
     for path in sorted(WORKLOADS.glob("*.py")):
         shared.update(path.read_bytes())
     own = {workload.name: _source_hash(workload.path) for workload in workloads}
-    folders = {workload.path.parent for workload in workloads if not workload.builtin and not workload.path.is_dir()}
-    neighbours = {name: digest for folder in folders for name, digest in _hash_neighbours(folder).items()}
-    return {"worker": shared.hexdigest(), **own, **neighbours}
+    mine = [workload.path for workload in workloads if not workload.builtin]
+    folders = {path if path.is_dir() else path.parent for path in mine}
+    neighbours = {
+        name: digest for folder in folders if folder not in mine for name, digest in _hash_neighbours(folder).items()
+    }
+    # A run keeps revisions of the user's code next to it.
+    revisions = {
+        path.name: _source_hash(path) for folder in folders for path in sorted(folder.glob("@*")) if path.is_dir()
+    }
+    return {"worker": shared.hexdigest(), **own, **neighbours, **revisions}
 
 
 def _hash_neighbours(folder: Path) -> dict[str, str]:
@@ -317,16 +335,21 @@ def _hash_neighbours(folder: Path) -> dict[str, str]:
 
     Large files are not hashed: a run records their size and time.
     """
-    small, _ = pinned.divide_files(folder)
     try:
         return {
             f"{NEIGHBOURS}{name}": _digest(file)
-            for name, file in small
+            for name, file in _list_own(folder)
             # An empty file in the copy of a folder may only mark the place of a file that is not copied.
             if not name.endswith(".py") and not LEFTOVER.fullmatch(file.name) and file.stat().st_size
         }
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+
+def _list_own(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a folder that are not large and of no revision."""
+    small, _ = pinned.divide_files(folder)
+    return ((name, file) for name, file in small if not name.startswith("@"))
 
 
 def _source_hash(path: Path) -> str:
@@ -335,8 +358,8 @@ def _source_hash(path: Path) -> str:
     If it imports none, this is the digest of its bytes.
     """
     if path.is_dir():
-        # The path of a program is its folder.
-        small, _ = pinned.divide_files(path)
+        # The path of a program is its folder, and so is that of a revision.
+        small = _list_own(path)
         # An empty file in the copy of a folder may only mark the place of a file that is not copied.
         filled = {name: _digest(file) for name, file in small if file.stat().st_size}
         return hashlib.sha256("".join(f"{name} {digest}\n" for name, digest in filled.items()).encode()).hexdigest()

@@ -35,6 +35,8 @@ PLURALS = {"targets": "target", "cases": "case"}
 # The values of the first are paths, and those of the second may contain one, relative to the folder of the file.
 PATHS = frozenset({"workload-folder", "ca-bundle", "wheelhouse", "history", "notify-file", "requirements"})
 NAMED_PATHS = frozenset({"data", "target", "versions"})
+# These words of a target name files.
+FILES = ("wheel", "freeze")
 # These belong to one call, and not to a folder.
 OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "if-due", "missed"})
 # These commands take settings; the second group has its own cases, so it takes only what says where to run.
@@ -397,12 +399,13 @@ def _place(flag: str, value: Any, folder: Path) -> Any:
     if flag == "data":
         name, equals, path = value.partition("=")
         return f"{name}={_join(folder, path)}" if equals else _join(folder, value)
-    head, wheel, rest = value.partition("wheel=")
-    if not wheel or head.strip():
-        return value
     with suppress(ValueError):
-        first, *others = shlex.split(rest)
-        return shlex.join([f"wheel={_join(folder, first)}", *others])
+        words = [word.partition("=") for word in shlex.split(value)]
+        if any(key in FILES for key, _, _ in words):
+            return shlex.join(
+                f"{key}={_join(folder, text)}" if key in FILES else f"{key}{equals}{text}"
+                for key, equals, text in words
+            )
     return value
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 # An installed version takes this much disk; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
 CPU_GB, GPU_GB = 1.7, 6.0
+# A build reads the first of these folders, and leaves a wheel in the second.
+SOURCE, WHEELS = "source", "wheels"
+# All files of a wheel have this time, so that the same source makes the same wheel.
+BUILD_TIME = {"SOURCE_DATE_EPOCH": "315532800"}
 # A worker and all that it starts may have this many processes and threads, if they can be limited.
 WORKER_TASKS = 8192
 
@@ -83,6 +87,12 @@ class Environment(Protocol):
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         """Start a worker; raise EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
+
+    def build(self, folder: Path, log: "BuildLog") -> None:
+        """Build a wheel of the package in `folder`, without an index; raise EnvironmentFailed if that fails.
+
+        With Docker, the build sees nothing but that folder. Without it, it has all rights of the user.
+        """
 
 
 class Engine(Protocol):

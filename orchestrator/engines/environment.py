@@ -1,9 +1,14 @@
-"""The variables of a worker, which are the same for all kinds of environments."""
+"""The variables of a worker and the words of a build, which are the same for all kinds of environments."""
 
 import os
 from collections.abc import Mapping
 
 from orchestrator.catalog.variables import LOGS
+
+# pip builds with the tools of the environment, and asks no index.
+WHEEL = (
+    "pip", "wheel", "--disable-pip-version-check", "--no-input", "--no-deps", "--no-build-isolation", "--no-index",
+)  # fmt: skip
 
 
 def worker_variables(seed: int = 0, own: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -296,7 +296,9 @@ def _read_workloads(run: RunFolder, large: Sequence[LargeFile]) -> tuple[Content
         )
 
     def is_sent(name: str) -> bool:
-        return name.partition("/")[0] != contract.DATA
+        first, _, rest = name.partition("/")
+        # A revision of the code has a place for the data as well.
+        return (rest.partition("/")[0] if first.startswith("@") else first) != contract.DATA
 
     paths = {name: path for name, path in pinned.files(run.workloads) if is_sent(name)}
     return {name: path.read_bytes() for name, path in paths.items()}, SentFolder(

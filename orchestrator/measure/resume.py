@@ -20,6 +20,7 @@ from orchestrator.measure.run import Done, measure_rounds
 from orchestrator.measure.session import (
     Session,
     assign_environments,
+    find_revisions,
     find_workloads,
     make_environments,
     make_layers,
@@ -154,6 +155,7 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
             more.session,
             environments=environments,
             own_workloads=own,
+            revisions=find_revisions(plan, folder, more.session.held),
             failures=tuple(failures.values()),
             layers=make_layers(workloads, environments, options.environments, view),
             view=view,

@@ -11,6 +11,7 @@ from orchestrator.catalog import changed, pinned, program
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.imports import imports_keras_alone
+from orchestrator.catalog.revisions import copy_revision, find_commits, name_folder
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
@@ -42,6 +43,8 @@ class Session:
     environments: Mapping[Target, Environment]
     folder: RunFolder
     own_workloads: Path | None = None
+    # Targets with a revision of the user's own code load it from these folders.
+    revisions: Mapping[str, Path] = field(default_factory=dict)
     fitting: Fitting = NO_GPUS
     failures: tuple[EnvironmentFailed, ...] = ()
     # A layer has what a workload requires beyond a target's own packages; the keys are targets and workloads.
@@ -95,11 +98,15 @@ def pin_workloads(session: NewSession) -> NewSession:
     if own is None or all(workload.builtin for workload in planned.workloads.values()):
         return session
     large = pinned.pin(own, folder.workloads, planned.options.outside)
+    commits = dict.fromkeys(find_commits(session.plan.definitions).values())
+    copies = [copy_revision(own, commit, folder.workloads) for commit in commits]
     for name, workload in planned.workloads.items():
         # A program is alone in its folder.
         inner = "" if planned.options.program else f"{name}/"
         data = {f"{inner}{key}": place for key, place in workload.data.items()}
         large += pinned.place_data(data, folder.workloads)
+        for copy in copies:
+            pinned.place_data(data, copy)
     for note in pinned.describe_large_files(large):
         session.view.say(f"note: {note}")
     mine = {
@@ -130,6 +137,7 @@ def prepare_environments(session: NewSession, *, enough: Callable[[Collection[st
         plan=plan,
         environments=of_targets,
         own_workloads=find_workloads(plan, folder, session.held),
+        revisions=find_revisions(plan, folder, session.held),
         failures=tuple(failures.values()),
         layers=make_layers(planned.workloads.values(), of_targets, planned.options.environments, view),
     )
@@ -220,6 +228,23 @@ def find_workloads(plan: Plan, folder: RunFolder, held: ExitStack) -> Path | Non
     if ENGINES[plan.engine].detached or not plan.large:
         return folder.workloads
     return pinned.stage_copy(folder.workloads, plan.large, held.enter_context(Scratch()).path)
+
+
+def find_revisions(plan: Plan, folder: RunFolder, held: ExitStack) -> dict[str, Path]:
+    """Return the folders from which targets with a revision of the user's own code load it, by their names.
+
+    Of what is not copied, such a folder has the data alone.
+    """
+    kept = {name: folder.workloads / name_folder(commit) for name, commit in find_commits(plan.definitions).items()}
+    data = list_data(plan)
+    if ENGINES[plan.engine].detached or not data:
+        return kept
+    return {name: pinned.stage_copy(copy, data, held.enter_context(Scratch()).path) for name, copy in kept.items()}
+
+
+def list_data(plan: Plan) -> tuple[LargeFile, ...]:
+    """Return the data of a run, which all revisions of the user's code have in common."""
+    return tuple(file for file in plan.large if pinned.find_data_name(file))
 
 
 def note_variables(variables: Mapping[str, str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from orchestrator.files import read_last_line
 from orchestrator.machine.evidence import MemoryMark
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.failures import OTHER_TENSORFLOW, Scene, classify_start
-from orchestrator.measure.session import Session
+from orchestrator.measure.session import Session, list_data
 from orchestrator.model import DeathCause, Target
 from orchestrator.plan.order import seed_of_round
 from orchestrator.results.streams import Stream
@@ -79,13 +79,14 @@ class WorkerStarter:
         slot.parts += 1
         slot.filler = ""
         slot.stream = stream = output.stream(slot.target, slot.parts)
+        revised = self._session.revisions.get(slot.target.name)
         paths = WorkerPaths(
             run=plan.run,
             results=output.create_results_folder(slot.target, slot.parts),
             log=output.create_worker_log(slot.target),
-            own_workloads=self._session.own_workloads,
+            own_workloads=revised or self._session.own_workloads,
             seed=seed_of_round(plan.seed, number),
-            large=plan.large,
+            large=list_data(plan) if revised else plan.large,
             workers=1 if plan.exclusive else len(self._slots),
             layers=self._session.layers.get(slot.target, {}),
         )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from orchestrator.catalog import workloads
 from orchestrator.catalog.changed import provide_targets
+from orchestrator.catalog.revisions import pin_revisions
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.plan.gpus import describe_builds, fit
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
@@ -27,7 +28,8 @@ def _provide(options: RunOptions, view: View) -> RunOptions:
     if own and (helpers := [path.name for path in workloads.find_helpers(own)]):
         view.say(f"note: not used as workloads, because they have no build(tf, params): {name_some(helpers)}")
     device = options.environments.device
-    targets, found = provide_targets(options.versions, view, device), []
+    named = pin_revisions(options.versions, options.own_workloads)
+    targets, found = provide_targets(named, view, device), []
     for claim in options.claims:
         try:
             provide_targets(claim.definitions, view, device)

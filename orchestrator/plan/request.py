@@ -12,6 +12,7 @@ from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.architectures import read_number_pair
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
+from orchestrator.catalog.revisions import check_revisions
 from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
@@ -209,7 +210,7 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
         _check_threads(options.threads, selection.versions, dict(options.environments.variables))
     measured = {name: workloads[name] for name in dict.fromkeys(case.workload for case in selection.cases)}
     for name, workload in measured.items():
-        _check_syntax(workload, selection.versions)
+        suites.check_syntaxes(workload, selection.versions)
         if options.own_workloads and not workload.builtin:
             folder, outside = options.own_workloads, options.outside
             # This refuses links that lead out of the folder and are not allowed.
@@ -219,6 +220,7 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
                     f"{workload.path}: a workload is no link out of its folder; copy the file into {folder}"
                 )
             measured[name] = workload if options.program else suites.check_data(workload, folder, outside)
+    check_revisions(selection.versions, options.own_workloads, measured, selection.cases, options.program)
     created = datetime.now(UTC).replace(microsecond=0)
     return PlannedRun(
         options=options,
@@ -236,19 +238,6 @@ def check_judge(judge: str, *, gpu: bool, metrics: Collection[str] = ()) -> None
         raise UsageError("--judge cpu: what a GPU computes takes no CPU time; leave it out")
     if judge == "cpu" and "cpu" in metrics:
         raise UsageError("--metric cpu: with --judge cpu, that is what `time` is; leave one of the two out")
-
-
-def _check_syntax(workload: Workload, versions: tuple[Version, ...]) -> None:
-    """Refuse a user's workload whose syntax is too new for every Python that one of the versions may run on."""
-    # A program that cannot be read reports the reason itself.
-    if workload.builtin or workload.path.is_dir():
-        return
-    for version in versions:
-        pythons = [flavour.python.number for flavour in version.flavours]
-        # The Python of a user's own image is only known once the image is present.
-        if not pythons:
-            continue
-        suites.check_syntax(workload.path, max(pythons, key=lambda number: tuple(map(int, number.split(".")))))
 
 
 def _check_threads(threads: tuple[int, int], versions: tuple[Version, ...], inherited: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from orchestrator.catalog.targets import name_pinned, parse_target
+from orchestrator.catalog.targets import SHORT_COMMIT, name_pinned, parse_target
 from orchestrator.catalog.variables import BACKEND as KERAS_BACKEND
 from orchestrator.errors import UsageError
 from orchestrator.model import Manifest, Plan, Target, TargetPair
@@ -23,6 +23,9 @@ NAMED = frozenset(
     {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "tf-nightly-cpu", "keras", "tf-keras"}
 )
 MISSING = "none"
+# The user's own code has no commit unless a target names a revision of it.
+CODE = "your code"
+AS_IT_IS = {CODE: "as it is"}
 # Packages that moved are named if they are at most this many, and always if the user pinned them.
 MOST_PACKAGES = 6
 
@@ -72,7 +75,7 @@ def find_moved(before: Mapping[str, str], after: Mapping[str, str]) -> list[Diff
 
 def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, ...]:
     """Return the differences between each two targets that are compared, without pairs that have none."""
-    known, pinned = manifest.environments, _find_pinned(plan)
+    known, pinned, code = manifest.environments, _find_pinned(plan), _find_code(plan)
     compared = [
         (pair.baseline, pair.candidate)
         for pair in plan.pairs
@@ -83,6 +86,7 @@ def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, 
         if candidate.control:
             continue
         facts = _differing(_facts(manifest, baseline), _facts(manifest, candidate))
+        facts += _differing(code.get(baseline.name, AS_IT_IS), code.get(candidate.name, AS_IT_IS))
         # The names of two releases already say that their TensorFlow differs.
         facts = [fact for fact in facts if fact != DifferingFact(TENSORFLOW, baseline.name, candidate.name)]
         packages = _differing(_packages(manifest, baseline), _packages(manifest, candidate))
@@ -100,6 +104,17 @@ def _find_pinned(plan: Plan) -> dict[str, frozenset[str]]:
         with suppress(UsageError):
             changed = parse_target(text)
             found[changed.build_name(changed.version)] = frozenset(map(name_pinned, changed.pins))
+    return found
+
+
+def _find_code(plan: Plan) -> dict[str, dict[str, str]]:
+    """Return which revision of the user's own code a target has, by the name of the target."""
+    found: dict[str, dict[str, str]] = {}
+    for text in plan.definitions:
+        with suppress(UsageError):
+            changed = parse_target(text)
+            if changed.commit:
+                found[changed.build_name(changed.version)] = {CODE: changed.commit[:SHORT_COMMIT]}
     return found
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import docker
 import pytest
 
+from orchestrator import catalog
+from orchestrator.catalog import lockfile
 from tests.conftest import run_command
 from tests.support.end_to_end import Answer, compare, comparison
-from tests.support.packages import own_tensorflow
+from tests.support.packages import own_tensorflow, wheel
 
 WORKLOAD = """
 import os
@@ -158,3 +160,40 @@ def test_wheels_and_an_image_are_compared_on_docker(
         for name in (own, other, built):
             with suppress(docker.errors.ImageNotFound):
                 client.images.remove(name, force=True)
+
+
+# What other packages of TensorFlow take from it.
+SIX = "PY2 = False\nstring_types = (str,)\ninteger_types = (int,)\ntext_type = str\nbinary_type = bytes\n"
+MARK = """
+import six
+
+
+def build(tf, params):
+    return lambda: float(six.MARK)
+"""
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param("venv", marks=pytest.mark.tensorflow), pytest.param("docker", marks=pytest.mark.docker)],
+)
+def test_a_wheel_of_a_package_is_installed_although_its_number_is_there_already(
+    tfcompare: str, tmp_path: Path, engine: str, request: pytest.FixtureRequest
+):
+    env = {"TFCOMPARE_BASE": request.getfixturevalue("docker_base")} if engine == "docker" else {}
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "mark.py").write_text(MARK)
+    version = catalog.find_version("2.13")
+    assert version
+    number = lockfile.list_packages(version.on("cpu")[0].lock)["six"]
+    targets = []
+    for name, mark in (("one", 1), ("two", 2), ("again", 1)):
+        (tmp_path / name).mkdir()
+        made = wheel(tmp_path / name, "six", number, code=f"MARK = {mark}\nPY3 = True\n{SIX}# {name}\n")
+        targets.append(f"2.13 wheel={made} as {name}")
+    flags = ("--engine", engine, "--workload-folder", tmp_path / "own", "--rounds", "2", "--output", tmp_path / "run")
+    code, answer, stderr = compare(tfcompare, *targets, *flags, env=env)
+    assert code in (0, 3), stderr
+    verdicts = {each["candidate"]: each["verdict"] for each in answer["outputs"]}
+    assert (verdicts["two"], verdicts["again"]) == ("differs", "equal"), stderr
+    assert list(differences(answer, "two")) == ["wheel"]

@@ -10,12 +10,13 @@ from docker.errors import ImageNotFound
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import architectures, lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
-from orchestrator.engines import Outlook, Started, WorkerPaths
+from orchestrator.engines import BUILD_TIME, SOURCE, WHEELS, Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import find_variables
-from orchestrator.engines.docker import container, image, limits, nvidia, own_image, probe
+from orchestrator.engines.docker import container, image, limits, nvidia, own_image, probe, uv_container
 from orchestrator.engines.docker.client import Clients, asking, connect_engine, find_root_cause
 from orchestrator.engines.docker.uv_container import UvInContainer
+from orchestrator.engines.environment import WHEEL
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
@@ -92,6 +93,20 @@ class DockerEnvironment:
         name = self.facts.details.get("tag") or self.facts.details.get("image", "")
         remedy = f"`docker image rm {name}` removes it; run again for a new one"
         return Started(channel, folders, f"{container.ROOT}/results/{stream.name}", self.tensorflow, remedy)
+
+    def build(self, folder: Path, log: BuildLog) -> None:
+        work = uv_container.WORK
+        argv = [f"{image.PREFIX}/bin/python", "-I", "-m", *WHEEL]
+        argv += ["--wheel-dir", f"{work}/{WHEELS}", f"{work}/{SOURCE}"]
+        variables = {"HOME": container.SCRATCH, "PIP_CONFIG_FILE": "/dev/null", **BUILD_TIME}
+        with asking("its wheel could not be built", EnvironmentFailed, self.facts.target):
+            code, output = uv_container.run_once(
+                self.client, self.facts.identity, argv, folder, variables, runtime=self.options.runtime
+            )
+        for line in output.splitlines():
+            log.line(line)
+        if code:
+            raise EnvironmentFailed(f"pip ended with {code}", target=self.facts.target, detail=log.tail())
 
 
 class DockerEngine:

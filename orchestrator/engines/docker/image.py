@@ -47,7 +47,7 @@ ARG PIP_INDEX_URL
 ARG PIP_TRUSTED_HOST
 ARG PIP_CONFIG_FILE
 USER 0
-COPY lock.txt ca.pem /tmp/build/
+COPY lock.txt {what}ca.pem /tmp/build/
 RUN if [ -s /tmp/build/ca.pem ]; then export PIP_CERT=/tmp/build/ca.pem; fi \\
  && {remove}/opt/tfcompare/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes \\
     --no-deps --no-build-isolation -r /tmp/build/lock.txt \\
@@ -164,11 +164,15 @@ def _find_difference(like: Flavour, flavour: Flavour) -> lockfile.LockDifference
 def _recipe_above(
     below: Recipe, version: Version, flavour: Flavour, difference: lockfile.LockDifference
 ) -> Recipe:  # fmt: skip
-    remove = REMOVE.format(names=" ".join(difference.gone)) if difference.gone else ""
+    # pip leaves an installed package alone if a wheel of the same number is in a file.
+    replaced = [difference.changed[-1].name] if flavour.wheel else []
+    gone = [*difference.gone, *replaced]
+    remove = REMOVE.format(names=" ".join(gone)) if gone else ""
     pins = "".join(f"{lockfile.write_pin(pin)}\n" for pin in difference.changed)
+    lock = f"{catalog.forbid_builds(flavour.lock)}\n{pins}".encode()
     files = {
-        "Dockerfile": LAYER.format(remove=remove).encode(),
-        "lock.txt": f"{catalog.forbid_builds(flavour.lock)}\n{pins}".encode(),
+        "Dockerfile": LAYER.format(remove=remove, what="*.whl " if flavour.wheel else "").encode(),
+        "lock.txt": lockfile.locate_wheel(lock, BUILD / flavour.wheel.name) if flavour.wheel else lock,
     }
     digest = hashlib.sha256(below.spec.encode())
     for name, content in files.items():
@@ -176,7 +180,7 @@ def _recipe_above(
     spec = digest.hexdigest()
     about = {SPEC_LABEL: spec, "tfcompare.lock": catalog.lock_hash(flavour)}
     labels = {**below.labels, **about, "org.opencontainers.image.revision": spec}
-    return Recipe(version.number, below.tag, files, spec, labels, None, version.name, below)
+    return Recipe(version.number, below.tag, files, spec, labels, flavour.wheel, version.name, below)
 
 
 def _base_id(client: docker.DockerClient, reference: str) -> str:

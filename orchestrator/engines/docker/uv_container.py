@@ -1,7 +1,10 @@
-"""uv in a hardened container, where it resolves and unpacks what a stranger's workload requires.
+"""uv and builds in a hardened container.
 
-Like a build, the container has the network of this machine, because the index may be reachable only from there. It gets
-only what the index needs, copied into the one folder that it sees, and the wheelhouse, which it cannot write.
+There, uv resolves and unpacks what a stranger's workload requires, and pip builds a wheel of a commit.
+
+Like the build of an image, the container of uv has the network of this machine, because the index may be reachable
+only from there; that of a wheel has none. It gets only what the index needs, copied into the one folder that it sees,
+and the wheelhouse, which it cannot write.
 """
 
 import netrc
@@ -11,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import docker
@@ -30,6 +34,61 @@ WORK, WHEELHOUSE = f"{container.ROOT}/work", f"{container.ROOT}/wheelhouse"
 CERTIFICATES, LOGINS = "ca.pem", "netrc"
 # The engine keeps this much of what uv prints; a lock has hundreds of kilobytes.
 MOST_OUTPUT = "16m"
+# A package that takes longer to build is none of pure Python.
+BUILD_TIMEOUT_S = 1800.0
+
+
+def run_once(
+    client: docker.DockerClient,
+    image_id: str,
+    argv: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    *,
+    runtime: str,
+    network: str = "none",
+    also: Mapping[str, Path] = MappingProxyType({}),
+    timeout_s: float = BUILD_TIMEOUT_S,
+) -> tuple[int, str]:
+    """Run a program in a confined container, which sees one folder and, to read, those of `also`.
+
+    Returns its exit code and what it printed: to stdout if it succeeded, else to stderr.
+    """
+    user = security.find_user()
+    container.hand_over(folder, user)
+    mounted = host_paths.mounts(client)
+    mounts = [Mount(WORK, str(host_paths.source(folder, mounted, read_only=False)), type="bind")]
+    for place, path in also.items():
+        mounts.append(Mount(place, str(host_paths.source(path, mounted, read_only=True)), type="bind", read_only=True))
+    info = client.info()
+    host_config = container.build_confined_config(
+        client,
+        image_id,
+        info,
+        mounts,
+        limits.share_memory(info["MemTotal"], 1),
+        processes=limits.share_processes(1),
+        network=network,
+        runtime=runtime,
+        log_config=LogConfig(type="json-file", config={"max-size": MOST_OUTPUT}),
+    )
+    created = client.api.create_container(
+        image=image_id,
+        command=list(argv),
+        entrypoint=[""],
+        user=f"{user[0]}:{user[1]}",
+        working_dir=WORK,
+        environment=dict(variables),
+        labels={container.RUN_LABEL: RUN, container.OWNER_LABEL: container.owner()},
+        host_config=host_config,
+    )
+    try:
+        client.api.start(created["Id"])
+        code = client.api.wait(created["Id"], timeout=timeout_s)["StatusCode"]
+        output = client.api.logs(created["Id"], stdout=code == 0, stderr=code != 0)
+    finally:
+        container.remove_container(client.api, created["Id"])
+    return code, output.decode(errors="replace")
 
 
 @dataclass(frozen=True)
@@ -49,49 +108,26 @@ class UvInContainer:
 
     def _run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
         client = self.find_client()
+        wheelhouse = self.options.wheelhouse
         if not image.local_id(client, self.image):
             message = image.pull(client, self.image, BuildLog(Path(os.devnull)))
             if message:
                 raise uv.Unresolved(f"{self.image}, in which uv would run, could not be pulled: {message}")
-        user = security.find_user()
-        variables = self._prepare(folder)
-        container.hand_over(folder, user)
-        mounted = host_paths.mounts(client)
-        mounts = [Mount(WORK, str(host_paths.source(folder, mounted, read_only=False)), type="bind")]
-        if self.options.wheelhouse:
-            seen = host_paths.source(self.options.wheelhouse, mounted, read_only=True)
-            mounts.append(Mount(WHEELHOUSE, str(seen), type="bind", read_only=True))
-        info = client.info()
-        host_config = container.build_confined_config(
-            client,
-            self.image,
-            info,
-            mounts,
-            limits.share_memory(info["MemTotal"], 1),
-            processes=limits.share_processes(1),
-            network="host",
-            runtime=self.options.runtime,
-            log_config=LogConfig(type="json-file", config={"max-size": MOST_OUTPUT}),
-        )
-        created = client.api.create_container(
-            image=self.image,
-            command=[f"{WORK}/uv", *arguments, *uv.choose_index(self.options), "--python", "python3"],
-            entrypoint=[""],
-            user=f"{user[0]}:{user[1]}",
-            working_dir=WORK,
-            environment=variables,
-            labels={container.RUN_LABEL: RUN, container.OWNER_LABEL: container.owner()},
-            host_config=host_config,
-        )
+        argv = [f"{WORK}/uv", *arguments, *uv.choose_index(self.options), "--python", "python3"]
         try:
-            client.api.start(created["Id"])
-            code = client.api.wait(created["Id"], timeout=timeout_s)["StatusCode"]
-            output = client.api.logs(created["Id"], stdout=code == 0, stderr=code != 0)
+            code, text = run_once(
+                client,
+                self.image,
+                argv,
+                folder,
+                self._prepare(folder),
+                runtime=self.options.runtime,
+                network="host",
+                also={WHEELHOUSE: wheelhouse} if wheelhouse else {},
+                timeout_s=timeout_s,
+            )
         except requests.exceptions.Timeout as error:
             raise uv.Unresolved(uv.NO_ANSWER.format(seconds=timeout_s)) from error
-        finally:
-            container.remove_container(client.api, created["Id"])
-        text: str = output.decode(errors="replace")
         if code != 0:
             raise uv.Unresolved(text.strip() or f"uv ended with {code}")
         return text

@@ -115,6 +115,6 @@ def _copy_scripts(donor: Path, path: Path) -> None:
 
 
 def select(pins: Sequence[lockfile.Pin], names: frozenset[str]) -> str:
-    """Return the lines of a lock that are about these packages."""
+    """Return the lines of a lock that are about these packages, in its order; later pins take precedence."""
     chosen = {lockfile.normalize(pin.name): pin for pin in pins}
-    return "".join(f"{lockfile.write_pin(chosen[name])}\n" for name in sorted(names))
+    return "".join(f"{lockfile.write_pin(pin)}\n" for pin in pins if pin in [chosen[name] for name in names])

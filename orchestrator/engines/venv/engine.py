@@ -29,11 +29,11 @@ from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.child_environment import pass_variables
-from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
+from orchestrator.engines import BUILD_TIME, SOURCE, WHEELS, Outlook, Started, WorkerPaths, build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
 from orchestrator.engines.docker.limits import share_processes
-from orchestrator.engines.environment import worker_variables
+from orchestrator.engines.environment import WHEEL, worker_variables
 from orchestrator.engines.folder_lock import FolderLock, exclusive, wait
 from orchestrator.engines.layers import LocalUv, describe_layers
 from orchestrator.engines.scratch import Scratch
@@ -102,6 +102,12 @@ class VenvEnvironment:
         users = (str(paths.own_workloads.resolve()),) if paths.own_workloads else ()
         remedy = f"remove {self.path} and run again to install it again"
         return Started(channel, (str(BUILTIN), *users), str(stream.resolve()), self.tensorflow, remedy)
+
+    def build(self, folder: Path, log: BuildLog) -> None:
+        python, own = _modules(self.path), {"PIP_USER": "0", "PIP_CONFIG_FILE": os.devnull, **BUILD_TIME}
+        argv = [*python, *WHEEL, "--wheel-dir", str(folder / WHEELS), str(folder / SOURCE)]
+        if code := log.run(argv, {**pass_variables(), **own}):
+            raise EnvironmentFailed(f"pip ended with {code}", target=self.facts.target, detail=log.tail())
 
     def _add_gpu(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Return these variables with those for a worker's GPUs, for CUDA's libraries and for compiled code."""
@@ -252,7 +258,7 @@ class VenvEngine:
             alike = environments_folder() / f"of-{name}-{interpreter.version}"
             with (
                 exclusive(alike, lambda: log.line(f"another environment of {name} is made; waiting for it")),
-                hold_donor(environments_folder(), {} if flavour.wheel else described, interpreter) as donor,
+                hold_donor(environments_folder(), described, interpreter) as donor,
             ):
                 if donor:
                     self._build_from(donor, version, flavour, interpreter, path, log)
@@ -264,7 +270,7 @@ class VenvEngine:
                     "lock": flavour.lock.name,
                     "build": interpreter.build,
                     "python": describe_python(interpreter),
-                    "pins": {} if flavour.wheel else described,
+                    "pins": described,
                 }
                 (path / MARKER).write_text(json.dumps(marker))
         except OSError as error:
@@ -300,13 +306,14 @@ class VenvEngine:
         pip = self._pip(path, asking)
         self._run(version, [str(interpreter.path), "-I", "-m", "venv", "--without-pip", str(path)], asking, log)
         link_from(donor.path, path)
-        if donor.gone:
-            remove = [*_modules(path), "pip", "uninstall", *QUIET, "--yes", *sorted(donor.gone)]
-            self._run(version, remove, asking, log)
+        pins = [*lockfile.read_lock(flavour.pip_lock), *lockfile.read_lock(flavour.lock)]
+        # pip leaves an installed package alone if a wheel of the same number is in a file.
+        replaced = {lockfile.normalize(pins[-1].name)} & donor.changed if flavour.wheel else set()
+        if removed := sorted(donor.gone | replaced):
+            self._run(version, [*_modules(path), "pip", "uninstall", *QUIET, "--yes", *removed], asking, log)
         if donor.changed:
-            lock = path / flavour.lock.name
-            pins = [*lockfile.read_lock(flavour.pip_lock), *lockfile.read_lock(flavour.lock)]
-            lock.write_text(select(pins, donor.changed))
+            lock, text = path / flavour.lock.name, select(pins, donor.changed).encode()
+            lock.write_bytes(lockfile.locate_wheel(text, flavour.wheel) if flavour.wheel and replaced else text)
             self._run(version, [*pip, *_without_resolving(flavour), "-r", str(lock)], asking, log)
 
     def _pip(self, path: Path, asking: Mapping[str, str]) -> list[str]:

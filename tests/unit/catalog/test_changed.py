@@ -14,7 +14,7 @@ from orchestrator.catalog.uv import Unresolved
 from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
 from tests.support.heard import Heard
-from tests.support.packages import own_tensorflow
+from tests.support.packages import own_tensorflow, wheel
 
 HASH = 64 * "0"
 
@@ -306,6 +306,49 @@ def test_a_wheel_decides_its_python(resolver: Resolver, tmp_path: Path, change: 
             find_changed(text, "cpu")
     else:
         assert find_changed(text, "cpu").flavours[0].python.number == "3.11"
+
+
+def test_a_wheel_takes_the_place_of_a_package_of_a_version(resolver: Resolver, tmp_path: Path):
+    path = wheel(tmp_path, "six", "1.16.0", needs=("attrs",))
+    two_lines = " \\\n    ".join(f"--hash=sha256:{digit * 64}" for digit in "01")
+    resolver.answer = f"absl-py==1.0 {two_lines}\nsix==1.0 {two_lines}\ntensorflow==1 {two_lines}\n"
+    said: list[str] = []
+    [text] = provide_targets([f"2.15 wheel={path}"], Heard(said), "cpu")
+    assert text == f"2.15.1 wheel={path}"
+    version = find_changed(text, "cpu")
+    [flavour] = version.flavours
+    assert (version.name, flavour.wheel) == ("2.15.1+wheel=six-1.16.0-py3-none-any.whl", path)
+    [asked] = resolver.asked
+    assert "attrs" in asked.lock.requirements
+    assert asked.preferred == lock_of("2.15.1")
+    assert lockfile.list_packages(flavour.lock) == {"absl-py": "1.0", "tensorflow": "1", "six": "1.16.0"}
+    assert not [line for line in said if "is no part of" in line]
+    wheel(tmp_path, "six", "1.16.0", code="built = 'again'\n")
+    assert find_changed(text, "cpu").flavours[0].lock != flavour.lock
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("wheel={six} six==1.16.0", "six is pinned, and is a wheel as well; leave one of them out"),
+        ("wheel={tensorflow}", "it holds TensorFlow itself; leave the version before it out"),
+        ("wheel={other}", r"is for Python 3.9, and this target has 3.11; build it for that, or add py="),
+        ("wheel={absent}", "No such file or directory; name the file of a wheel"),
+        ("wheel={text}", "a wheel keeps the name under which it was built"),
+    ],
+)
+def test_a_wheel_that_does_not_go_with_a_version_is_refused(
+    resolver: Resolver, tmp_path: Path, change: str, words: str
+):
+    other = wheel(tmp_path, "other")
+    other = other.rename(tmp_path / "other-1.0-cp39-cp39-linux_x86_64.whl")
+    (tmp_path / "text.whl").write_text("x")
+    paths = {
+        "six": wheel(tmp_path, "six"), "tensorflow": own_tensorflow(tmp_path), "other": other,
+        "absent": tmp_path / "absent-1.0-py3-none-any.whl", "text": tmp_path / "text.whl",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match=words):
+        provide_targets([f"2.15 {change.format(**paths)} as mine"], View(), "cpu")
 
 
 def test_a_wheel_for_an_unknown_python_is_refused(tmp_path: Path):

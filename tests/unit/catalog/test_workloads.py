@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import pytest
 
+from orchestrator import catalog
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.selectors import expand, parse_selector
 from orchestrator.errors import UsageError
@@ -69,9 +70,10 @@ def test_a_file_that_no_selection_could_name_is_refused(tmp_path: Path):
 
 def test_syntax_that_a_python_does_not_know_is_named_with_its_line(tmp_path: Path):
     path = written(tmp_path, BUILD + "def more(x):\n    if (y := x): return y\n")
-    suites.check_syntax(path, "3.8")
-    with pytest.raises(UsageError, match=r"mine\.py, line 4: Python 3\.7 cannot read this"):
-        suites.check_syntax(path, "3.7")
+    workload = suites.read_workload(path, builtin=False)
+    suites.check_syntaxes(workload, catalog.resolve_versions(["2.12"], 1))
+    with pytest.raises(UsageError, match=r"mine\.py, line 4: Python 3\.[67] cannot read this"):
+        suites.check_syntaxes(workload, catalog.resolve_versions(["1.14"], 1))
 
 
 BAD_FILES = {
