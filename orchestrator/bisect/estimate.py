@@ -64,9 +64,12 @@ def _installs(lacking: list[str], state: State, folder: Path) -> list[str]:
     inside = len(state.candidates) - 2
     likely = len(lacking) if state.question.every else min(len(lacking), count_likely_steps(inside) + 1)
     if state.question.over:
+        what, done = f"release of {state.question.over}", "locked"
+        if state.question.is_over_commits:
+            what, done = f"commit of {state.question.package}", "built, locked"
         return [
-            f"each release of {state.question.over} is locked and installed when it is needed, on top of the packages "
-            f"that it shares with TensorFlow {state.question.version}"
+            f"each {what} is {done} and installed when it is needed, on top of the packages that it shares with "
+            f"TensorFlow {state.question.version}"
         ]
     free = free_gb(folder)
     message = (

@@ -106,7 +106,8 @@ def describe_search(state: State) -> str:
     with_changes = f"every version with {changes}" if changes else ""
     if over := state.question.over:
         held = " ".join(filter(None, (state.question.version, changes)))
-        with_changes = f"releases of {over}, with TensorFlow {held} and its other packages held fixed"
+        what = f"commits of {state.question.package}" if state.question.is_over_commits else f"releases of {over}"
+        with_changes = f"{what}, with TensorFlow {held} and its other packages held fixed"
     metric = state.question.metric
     about = "" if (metric, run.judge) == (TIME, "wall") else describe_followed(metric, run.judge)
     # Results have no margin, because any difference beyond the tolerance counts.

@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from orchestrator import catalog, contract, files
+from orchestrator.bisect import commits
 from orchestrator.bisect import state as state_file
 from orchestrator.bisect.candidates import (
     add_nightlies,
@@ -28,12 +29,13 @@ from orchestrator.bisect.findings import (
     version_of,
 )
 from orchestrator.bisect.search import PlannedStep, SearchResult
-from orchestrator.bisect.state import SIZE, Question, SkippedVersion, State, Step
+from orchestrator.bisect.state import GIT, SIZE, Question, SkippedVersion, State, Step
 from orchestrator.bisect.wording import announce_step, describe_search_progress
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import changed, lock_on_demand, targets
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.package_index import list_final_releases
+from orchestrator.catalog.revisions import pin_revisions
 from orchestrator.catalog.selectors import select_cases
 from orchestrator.catalog.targets import Changed
 from orchestrator.catalog.version import FlavourName
@@ -76,6 +78,7 @@ class SearchActions:
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
     releases: Callable[[str, str], Iterable[str]] = list_final_releases
     obstacle: Callable[[RunOptions, str, RunFolder, View], TfCompareError | None] | None = None
+    build: Callable[[Path, State, tuple[str, ...], View], Mapping[str, Path]] = commits.build_wheels
     # These describe the machine that measures, and check whether stored facts are of this machine.
     host: Callable[[], Facts] = host_facts
     is_here: Callable[[Mapping[str, object]], bool] = is_here
@@ -128,7 +131,10 @@ def begin(
 
 def settle_ends(question: Question, hands: SearchActions, view: View) -> tuple[Question, tuple[str, ...]]:
     """Return the question with exact ends, and the versions from one to the other; raise UsageError for other ends."""
-    good, bad = (_read_end(text) for text in (question.good, question.bad))
+    if question.is_over_commits:
+        return _find_commits_of_package(question, hands, view)
+    texts = pin_revisions((question.good, question.bad), question.run.own_workloads)
+    good, bad = map(_read_end, texts)
     device = question.run.environments.device
     if question.over:
         return _find_releases_of_package(question, (good, bad), hands, view)
@@ -189,6 +195,30 @@ def _find_releases_of_package(
     asked = replace(
         question, good=candidates[0], bad=candidates[-1], changes=others[0].changes, over=over, version=version
     )
+    return asked, candidates
+
+
+def _find_commits_of_package(question: Question, hands: SearchActions, view: View) -> tuple[Question, tuple[str, ...]]:
+    """Return the question and the candidates of a search over the commits of a package, which both ends name."""
+    question = replace(question, over=f"{canonicalize_name(question.package)}{GIT}")
+    if hands.obstacle:
+        raise UsageError(f"--over {question.over} builds on this machine; leave --on out")
+    if question.nightlies:
+        raise UsageError(f"--nightlies varies TensorFlow, and --over {question.over} does not; leave one of them out")
+    repository = commits.find_repository(question, view)
+    (good, held), (bad, other) = (
+        commits.find_end(question, text, repository) for text in (question.good, question.bad)
+    )
+    if held != other:
+        raise UsageError(
+            f"--good {question.good!r} and --bad {question.bad!r} differ in more than {question.package}: a search "
+            "over its commits keeps everything else fixed, including the version of TensorFlow"
+        )
+    (text,) = pin_revisions((held,), question.run.own_workloads)
+    end = _read_end(text)
+    version = lock_version(end.version, question.run.environments.device, hands, view)
+    candidates = commits.list_candidates(question, repository, good, bad)
+    asked = replace(question, good=candidates[0], bad=candidates[-1], changes=end.changes, version=version)
     return asked, candidates
 
 
@@ -338,13 +368,13 @@ def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: Se
         )
         return replace(state, steps=(*state.steps, step))
     if state.question.metric == SIZE:
-        sizes, engine = _measure_sizes(folder, wanted, options, state, view)
+        sizes, engine = _measure_sizes(folder, wanted, options, state, view, hands)
         findings = compare_sizes(state.case, wanted, sizes, state.question.margin)
         seconds = time.monotonic() - begun
         step = Step(kind=wanted.kind, versions=wanted.versions, run=None, seconds=seconds, findings=findings)
         return replace(state, engine=engine, steps=(*state.steps, step))
     path = _find_unused_folder(folder / "steps", number)
-    measured_as = state.question.targets(order_versions(wanted))
+    measured_as = _name_targets(folder, state, order_versions(wanted), view, hands)
     done = hands.measure(replace(choose_step_options(options, wanted), versions=measured_as, out=path), view)
     _check_run(done, path, state)
     metric = state.question.metric
@@ -368,10 +398,11 @@ def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: Se
 
 
 def _measure_sizes(
-    folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View
+    folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View, hands: SearchActions
 ) -> tuple[dict[str, int], str]:
     """Make the environments of a step ready; return the disk space of each, and the name of their engine."""
-    planned = plan_run(replace(options, versions=state.question.targets(wanted.versions)), view)
+    named = _name_targets(folder, state, wanted.versions, view, hands)
+    planned = plan_run(replace(options, versions=named), view)
     name, made, failures = _make_environments(planned, RunFolder(folder), view)
     if failures:
         raise next(iter(failures.values()))
@@ -388,19 +419,34 @@ def _skip_middle(
     if len(wanted.versions) < 3:
         return None
     middle = wanted.versions[1]
-    (measured_as,) = state.question.targets((middle,))
-    obstacle = (hands.obstacle or find_obstacle)(options, measured_as, RunFolder(folder), view)
+    obstacle: TfCompareError | None
+    try:
+        (measured_as,) = _name_targets(folder, state, (middle,), view, hands)
+        obstacle = (hands.obstacle or find_obstacle)(options, measured_as, RunFolder(folder), view)
+    except EnvironmentFailed as error:
+        obstacle = error
     if obstacle is None:
         return None
     view.say(f"{middle} is left out: {obstacle.headline}")
     return SkippedVersion(version=middle, reason=str(obstacle), environment=True)
 
 
+def _name_targets(
+    folder: Path, state: State, versions: tuple[str, ...], view: View, hands: SearchActions
+) -> tuple[str, ...]:
+    """Return the targets of some candidates; commits are built first."""
+    wheels = hands.build(folder, state, versions, view) if state.question.is_over_commits else {}
+    return state.question.targets(versions, wheels)
+
+
 def _check_run(done: Done, path: Path, state: State) -> None:
     """Raise an error if the search cannot continue after this run."""
     if isinstance(done.error, Interrupted | EngineUnavailable | ContractBroken):
         raise done.error
-    sources_of_run = done.evaluation.manifest.sources
+    # A commit does not change.
+    sources_of_run = {
+        name: digest for name, digest in done.evaluation.manifest.sources.items() if not name.startswith("@")
+    }
     if sources_of_run and sources_of_run != state.sources:
         raise UsageError(
             f"the workload was changed during the search; old and new times cannot be compared. {path} holds the "

@@ -7,11 +7,12 @@ FOLDER/logs/         output of the installs of single versions
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -27,6 +28,8 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.results.damaged import damage_error, format_error
 
 STATE_FILE = "bisect.json"
+# The commits of a package are searched, and not its releases.
+GIT = "@git"
 # A search compares this metric without rounds.
 SIZE: Metric = "size"
 # The state file of a search is never larger than this.
@@ -48,16 +51,34 @@ class Question:
     every: bool = False
     # The search looks for a change in this metric.
     metric: Followed = TIME
-    # The search is over the releases of this package, or over TensorFlow if it is ''. With a package, every candidate
-    # has this version of TensorFlow.
+    # The search is over the releases of this package, over its commits if it ends with @git, or over TensorFlow if it
+    # is ''. With a package, every candidate has this version of TensorFlow. Commits may come from a checkout.
     over: str = ""
     version: str = ""
+    source: Path | None = None
 
-    def targets(self, candidates: Iterable[str]) -> tuple[str, ...]:
-        """Return the target of each candidate, which is a release or a name such as `keras-3.8.0`."""
+    @property
+    def package(self) -> str:
+        """The package that is searched, or ''."""
+        return self.over.removesuffix(GIT)
+
+    @property
+    def is_over_commits(self) -> bool:
+        return self.over.endswith(GIT)
+
+    def targets(self, candidates: Iterable[str], wheels: Mapping[str, Path] = MappingProxyType({})) -> tuple[str, ...]:
+        """Return the target of each candidate, which is a release or a name such as `keras-3.8.0`.
+
+        A commit needs its wheel.
+        """
         if not self.over:
             return tuple(shlex.join([number, *self.changes]) for number in candidates)
-        pinned = {name: f"{self.over}=={name.removeprefix(f'{self.over}-')}" for name in candidates}
+        pinned = {
+            name: f"wheel={wheels[name]}"
+            if self.is_over_commits
+            else f"{self.over}=={name.removeprefix(f'{self.over}-')}"
+            for name in candidates
+        }
         return tuple(shlex.join([self.version, *self.changes, pin, "as", name]) for name, pin in pinned.items())
 
     @property

@@ -88,8 +88,17 @@ def bisect(
     over: Annotated[
         str | None,
         typer.Option(
-            help="Search the releases of this package, e.g. keras, instead of TensorFlow's; --good and --bad pin it.",
+            help="Search the releases of this package, e.g. keras, instead of TensorFlow's; --good and --bad pin it. "
+            "With @git after its name, search its commits.",
             metavar="PACKAGE",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --over PACKAGE@git: a checkout of the package. Its commits are built, which runs its code.",
+            metavar="DIR",
             show_default=False,
         ),
     ] = None,
@@ -146,6 +155,8 @@ def bisect(
 
       tfcompare bisect --over keras --good '2.20 keras==3.5.0' --bad '2.20 keras==3.8.0' --case 'power\[style=function]'
 
+      tfcompare bisect --over keras@git --good '2.20 keras==3.6.0' --bad '2.20 keras==3.7.0' --case zeros
+
       tfcompare bisect --good '2.16 keras=2' --bad '2.20 keras=2' --case 'train_loop\[mode=fit,model=small]'
     """
     fleet, question = machines.fleet(), None
@@ -177,7 +188,10 @@ def bisect(
             judge=judge.judge,
             seed=measuring.seed,
         )
-        parse.check_targets((good, bad))
+        if source and not (over or "").endswith("@git"):
+            raise UsageError("--source is a checkout for --over PACKAGE@git; leave it out, or add that")
+        if not source and not (over or "").endswith("@git"):
+            parse.check_targets((good, bad))
         say_ignored(options.environments, verbosity.view)
         from orchestrator.bisect.state import Question
 
@@ -185,6 +199,7 @@ def bisect(
             good=good,
             bad=bad,
             over=over or "",
+            source=source and source.expanduser().resolve(),
             nightlies=nightlies,
             every=every,
             metric=from_name(metric),
@@ -233,7 +248,7 @@ def _take_actions(fleet: "FleetOptions", folder: Path | None, engine: str, view:
 
 
 def _show(done: "SearchOutcome", format: str, verbosity: VerbosityFlags) -> None:
-    from orchestrator.bisect import page, report
+    from orchestrator.bisect import commits, page, report
 
     if format == "json":
         print(strict_json.dump(report.search_as_object(done.state, done.result), indent=2))
@@ -244,5 +259,9 @@ def _show(done: "SearchOutcome", format: str, verbosity: VerbosityFlags) -> None
     if done.result.wanted:
         steps = f" --steps {len(done.result.wanted) * STEPS_TO_A_CHANGE}" if done.result.main else ""
         verbosity.say(f"to continue the search: tfcompare bisect --resume {done.path}{steps}")
+    question = done.state.question
+    for part in done.result.parts if question.is_over_commits else ():
+        if part.changed:
+            verbosity.say(f"the change of {part.later}: {commits.show_commit(question, part.later)}")
     if done.error:
         raise done.error

@@ -13,12 +13,11 @@ from orchestrator.bisect.findings import version_of
 from orchestrator.bisect.run import SearchActions
 from orchestrator.bisect.state import Question
 from orchestrator.errors import UsageError
-from orchestrator.measure.run import Done
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.evaluation import judge_run
 from orchestrator.terminal.view import View
 from tests.conftest import ROOT
-from tests.support.builders import MS, case, finished, plan, rows, run_folder, target, write_stream
+from tests.support.builders import case, target
+from tests.support.search_steps import measure_by, provide
 
 CASE = case("power", style="function")
 KERAS = ("3.4.0", "3.5.0", "3.6.0", "3.7.0", "3.8.0", "3.9.0")
@@ -31,27 +30,7 @@ SCHEMA = json.loads((ROOT / "docs" / "schema" / "bisect-1.json").read_text())
 
 def measure(slow_until: str, asked: list[tuple[str, ...]]):
     """A run of these targets; releases up to one are slow."""
-
-    def measured(options: RunOptions, view: View) -> Done:
-        asked.append(options.versions)
-        assert options.out
-        names = [text.rpartition(" as ")[2] for text in options.versions]
-        run_of = run_folder(options.out, plan([CASE], names, looks=(4,)))
-        for place, name in enumerate(names):
-            ms = 90 if KERAS.index(name.removeprefix("keras-")) <= KERAS.index(slow_until) else 1
-            batches = [
-                rows(CASE, name, round=number, replicate=number * 10 + place, bursts=(int(ms * MS + number),) * 3)
-                for number in range(1, 5)
-            ]
-            write_stream(run_of.worker_output.stream(target(name), 1), batches)
-        run_of.record(finished(seconds=1.0))
-        return Done(judge_run(run_of), run_of.path, None)
-
-    return measured
-
-
-def provide(texts: Iterable[str], view: View, device: str) -> tuple[str, ...]:
-    return tuple(texts)
+    return measure_by(lambda name: KERAS.index(name.removeprefix("keras-")) <= KERAS.index(slow_until), asked)
 
 
 def actions(slow_until: str = "3.6.0") -> tuple[SearchActions, list[tuple[str, ...]], list[tuple[str, str]]]:
