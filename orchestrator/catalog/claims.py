@@ -327,8 +327,12 @@ class _Reader:
         """Return a version, perhaps with changes, which are the same on every device."""
         if targets.is_plain(text):
             return Target(catalog.resolve_versions([text], fewest=1)[0].number)
-        if targets.parse_target(text).is_foreign:
-            raise UsageError(f"{text}: a claim is about releases, perhaps with changes; not about a wheel or an image")
+        named = targets.parse_target(text)
+        if named.is_foreign and not named.backend:
+            raise UsageError(
+                f"{text}: a claim is about releases, perhaps with changes, and about backends of Keras; not about a "
+                "wheel, an image or your own code"
+            )
         version = changed.find_changed(text, "cpu")
         assert version.changes
         self.definitions[version.changes.definition] = None
