@@ -444,9 +444,8 @@ def _check_run(done: Done, path: Path, state: State) -> None:
     if isinstance(done.error, Interrupted | EngineUnavailable | ContractBroken):
         raise done.error
     # A commit does not change.
-    sources_of_run = {
-        name: digest for name, digest in done.evaluation.manifest.sources.items() if not name.startswith("@")
-    }
+    measured = done.evaluation.manifest.sources.items()
+    sources_of_run = {name: digest for name, digest in measured if not suites.REVISION.fullmatch(name)}
     if sources_of_run and sources_of_run != state.sources:
         raise UsageError(
             f"the workload was changed during the search; old and new times cannot be compared. {path} holds the "

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator import files
-from orchestrator.errors import UsageError
 
 # A repository that takes longer than this is broken.
 TIMEOUT_S = 120.0
@@ -156,7 +155,7 @@ def _run(folder: Path, *arguments: str, scheme: str = NO_SCHEME) -> bytes:
 def _start(folder: Path, *arguments: str, scheme: str = NO_SCHEME) -> Iterator["subprocess.Popen[bytes]"]:
     git = shutil.which("git")
     if git is None:
-        raise UsageError("git, which reads revisions, is not on PATH: install it")
+        raise GitFailed("git is not on PATH: install it")
     variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     variables |= {**QUIET, "GIT_ALLOW_PROTOCOL": scheme}
     pipe = subprocess.PIPE

@@ -34,6 +34,8 @@ FILE_NAME = re.compile(r"[\w.-]+")
 PLAIN = (str, int, float)
 # This prefix marks files next to the workloads among a run's sources. It is also their folder in the run folder.
 NEIGHBOURS = "workloads/"
+# A run keeps the user's code at a commit in such a folder.
+REVISION = re.compile(r"@[0-9a-f]{12}")
 # Editors and Python leave such files next to others.
 LEFTOVER = re.compile(r".*~|#.*#|.*\.pyc")
 
@@ -325,7 +327,10 @@ def source_hashes(workloads: Sequence[Workload]) -> dict[str, str]:
     }
     # A run keeps revisions of the user's code next to it.
     revisions = {
-        path.name: _source_hash(path) for folder in folders for path in sorted(folder.glob("@*")) if path.is_dir()
+        path.name: _source_hash(path)
+        for folder in folders
+        for path in sorted(folder.glob("@*"))
+        if REVISION.fullmatch(path.name) and path.is_dir()
     }
     return {"worker": shared.hexdigest(), **own, **neighbours, **revisions}
 
@@ -349,7 +354,7 @@ def _hash_neighbours(folder: Path) -> dict[str, str]:
 def _list_own(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield the files of a folder that are not large and of no revision."""
     small, _ = pinned.divide_files(folder)
-    return ((name, file) for name, file in small if not name.startswith("@"))
+    return ((name, file) for name, file in small if not REVISION.fullmatch(name.partition("/")[0]))
 
 
 def _source_hash(path: Path) -> str:

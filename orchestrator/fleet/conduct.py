@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from orchestrator import contract, files
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import pinned
+from orchestrator.catalog import workloads as suites
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,
@@ -298,7 +299,7 @@ def _read_workloads(run: RunFolder, large: Sequence[LargeFile]) -> tuple[Content
     def is_sent(name: str) -> bool:
         first, _, rest = name.partition("/")
         # A revision of the code has a place for the data as well.
-        return (rest.partition("/")[0] if first.startswith("@") else first) != contract.DATA
+        return (rest.partition("/")[0] if suites.REVISION.fullmatch(first) else first) != contract.DATA
 
     paths = {name: path for name, path in pinned.files(run.workloads) if is_sent(name)}
     return {name: path.read_bytes() for name, path in paths.items()}, SentFolder(

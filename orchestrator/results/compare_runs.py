@@ -21,7 +21,7 @@ from orchestrator.model import (
     Pair,
     ReportRow,
 )
-from orchestrator.results.differences import MOST_PACKAGES, find_moved
+from orchestrator.results.differences import MOST_PACKAGES, find_code, find_moved
 from orchestrator.results.endings import read_endings
 from orchestrator.results.rewritten import WORKER, ChangedWorkloads, find_rewritten
 from orchestrator.results.run import Run, load_run
@@ -364,6 +364,8 @@ def _setting(run: Run) -> dict[str, str]:
         # A run recognises a file that is too large to copy by its size and time; --hash-data records contents.
         modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC)
         settings[file.name] = f"{file.bytes} bytes, modified at {modified:%Y-%m-%d %H:%M:%S} UTC"
+    for name, code in find_code(plan).items():
+        settings |= {f"{name} {word}": commit for word, commit in code.items()}
     for target, facts in manifest.environments.items():
         settings |= {f"{target} environment": facts.identity, f"{target} lock": facts.lock}
         settings |= {f"{target} {name}": value for name, value in manifest.workers.get(target, {}).items()}

@@ -75,7 +75,7 @@ def find_moved(before: Mapping[str, str], after: Mapping[str, str]) -> list[Diff
 
 def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, ...]:
     """Return the differences between each two targets that are compared, without pairs that have none."""
-    known, pinned, code = manifest.environments, _find_pinned(plan), _find_code(plan)
+    known, pinned, code = manifest.environments, _find_pinned(plan), find_code(plan)
     compared = [
         (pair.baseline, pair.candidate)
         for pair in plan.pairs
@@ -107,7 +107,7 @@ def _find_pinned(plan: Plan) -> dict[str, frozenset[str]]:
     return found
 
 
-def _find_code(plan: Plan) -> dict[str, dict[str, str]]:
+def find_code(plan: Plan) -> dict[str, dict[str, str]]:
     """Return which revision of the user's own code a target has, by the name of the target."""
     found: dict[str, dict[str, str]] = {}
     for text in plan.definitions:

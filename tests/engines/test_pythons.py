@@ -49,13 +49,14 @@ def test_every_other_workload_runs_or_says_why_not(tmp_path: Path) -> None:
     measured: set[Case] = set()
     # Whole models take a few seconds each, and have nothing that only an old version has.
     models = {name.partition("[")[0] for name in workloads.suite("models").cases}
-    for number, python in (("2.0.0", "3.7"), ("2.13.0", "3.11")):
+    for number, python in (("2.0.0", "3.7"), ("2.13.0", "3.11"), ("2.20.0", "3.11")):
         (tmp_path / number).mkdir()
-        cases = [case for case in REPORTED if number != "2.0.0" or case.workload not in models]
+        cases = [case for case in REPORTED if number == "2.13.0" or case.workload not in models]
         answers = run_cases(number, python, cases, tmp_path / number)
         assert all(answer.reason.endswith(".") for answer in answers.values() if isinstance(answer, Refused))
         measured |= {case for case, answer in answers.items() if isinstance(answer, Opened)}
-    assert measured == set(REPORTED)
+    # This one needs another backend of Keras.
+    assert {case.workload for case in set(REPORTED) - measured} == {"forward_torch"}
 
 
 def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> dict[Case, Opened | Refused]:

@@ -81,7 +81,7 @@ def test_a_revision_that_does_not_exist_is_told(own: Path, make, message: str):
 
 def test_without_git_it_says_what_to_install(own: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(UsageError, match="git, which reads revisions, is not on PATH: install it"):
+    with pytest.raises(UsageError, match="in no repository that git can read: git is not on PATH: install it"):
         pin_revisions(["2.20 @v1"], own)
 
 
@@ -244,6 +244,13 @@ def test_without_a_workload_of_the_user_there_is_no_revision(own: Path):
     version = changed.find_changed(pin_revisions(["2.20 @v1"], own)[0], "cpu")
     with pytest.raises(UsageError, match="no workload of yours is measured, and so no revision of it"):
         check_revisions([version], own, {}, [], ())
+
+
+def test_a_folder_with_another_name_is_part_of_the_code(own: Path):
+    workload = suites.read_workload(own / "step.py", builtin=False)
+    (own / "@home").mkdir()
+    (own / "@home" / "notes.txt").write_text("next to it")
+    assert "workloads/@home/notes.txt" in suites.source_hashes([workload])
 
 
 def test_the_sources_of_a_run_name_each_revision_once(own: Path, tmp_path: Path):

@@ -137,6 +137,15 @@ def test_environments_flags_and_tool_that_differ_are_told_and_equal_ones_are_not
     }
 
 
+def test_a_branch_that_has_moved_between_two_runs_is_told(tmp_path: Path):
+    earlier, later = (
+        run(tmp_path / name, {"a": 2.0}, of=plan([A, B], definitions=(f"{NEW} @main={digit * 40}",)))
+        for name, digit in (("earlier", "1"), ("later", "2"))
+    )
+    found = {one.what: (one.earlier, one.later) for one in compare_runs(earlier, later).differences}
+    assert found == {f"{NEW}@main your code": ("1" * 12, "2" * 12)}
+
+
 def test_comparisons_inside_a_version_are_compared_too(tmp_path: Path):
     pairs = (*plan([A, B]).pairs, case_pair(A, B, NEW))
     earlier, later = (
