@@ -25,6 +25,9 @@ FILES = sorted(path for path in glob.glob(os.path.join(WORKLOADS, "suite", "*.py
 CONSTANTS = ("PARAMS", "COMPARISONS", "EXCLUDE")
 
 
+# These say how a separate process ended or what it printed, and compute nothing.
+ABOUT_PROCESSES = ("epoch_end", "import_messages")
+
 class Workload:
     """A workload file as the host sees it: parsed, never run."""
 
@@ -317,8 +320,9 @@ class Contract(unittest.TestCase):
                 for node in workload.tree.body
                 if isinstance(node, ast.FunctionDef)
             }
-            self.assertIn(functions["build"], (["tf", "params"], ["keras", "params"]))
-            self.assertEqual(functions.get("refuse", ["tf", "params"]), ["tf", "params"])
+            for name in ("build", "refuse"):
+                arguments = functions.get(name, ["tf", "params"])
+                self.assertIn(arguments, (["tf", "params"], ["keras", "params"]), (workload.name, name))
 
     def test_no_call_returns_a_constant_or_only_whether_or_how_many(self):
         with open(os.path.join(WORKLOADS, "training.py")) as source:
@@ -328,6 +332,9 @@ class Contract(unittest.TestCase):
             results = Results(workload.tree, shared)
             self.assertTrue(results.steps, "what build returns is not found")
             found = [result for result in results.returned if results.says_nothing(result)]
+            if workload.name in ABOUT_PROCESSES:
+                self.assertTrue(found)
+                continue
             lines += [f"{workload.name}:{result.lineno}" for result in found]
         self.assertEqual(lines, [])
 

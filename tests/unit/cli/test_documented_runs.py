@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.engines import ENGINES
 from tests.conftest import ROOT
-from tests.support import stub
+from tests.support import repository, stub
 from tests.support.commands import called
 from tests.support.documented import FENCED, PAGES, cut
 from tests.support.made_runs import measure_at_once
@@ -55,6 +55,9 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mine" / "training.py").write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
     (folder / "train.py").write_text("print('trained')\n")
     (folder / "requirements.txt").write_text("six\n")
+    repository.begin(folder)
+    for tag in ("v1.1", "v1.2"):
+        repository.commit(folder, {}, tag)
     for name in (".keras/datasets", "data", "var/lib/node_exporter", ".config"):
         (folder / name).mkdir(parents=True)
     (folder / "data" / "digits.csv").write_text("1,2\n")
