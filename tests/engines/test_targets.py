@@ -162,14 +162,13 @@ def test_wheels_and_an_image_are_compared_on_docker(
                 client.images.remove(name, force=True)
 
 
-# What other packages of TensorFlow take from it.
-SIX = "PY2 = False\nstring_types = (str,)\ninteger_types = (int,)\ntext_type = str\nbinary_type = bytes\n"
+# TensorFlow has this package, and does not import it.
 MARK = """
-import six
+import oauthlib
 
 
 def build(tf, params):
-    return lambda: float(six.MARK)
+    return lambda: float(oauthlib.MARK)
 """
 
 
@@ -185,11 +184,11 @@ def test_a_wheel_of_a_package_is_installed_although_its_number_is_there_already(
     (tmp_path / "own" / "mark.py").write_text(MARK)
     version = catalog.find_version("2.13")
     assert version
-    number = lockfile.list_packages(version.on("cpu")[0].lock)["six"]
+    number = lockfile.list_packages(version.on("cpu")[0].lock)["oauthlib"]
     targets = []
     for name, mark in (("one", 1), ("two", 2), ("again", 1)):
         (tmp_path / name).mkdir()
-        made = wheel(tmp_path / name, "six", number, code=f"MARK = {mark}\nPY3 = True\n{SIX}# {name}\n")
+        made = wheel(tmp_path / name, "oauthlib", number, code=f"MARK = {mark}\n# {name}\n")
         targets.append(f"2.13 wheel={made} as {name}")
     flags = ("--engine", engine, "--workload-folder", tmp_path / "own", "--rounds", "2", "--output", tmp_path / "run")
     code, answer, stderr = compare(tfcompare, *targets, *flags, env=env)
