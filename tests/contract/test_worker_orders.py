@@ -1,7 +1,6 @@
 """The worker answers every line, right or wrong, and lives on."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from orchestrator import contract
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerDied
 from orchestrator.results import replicates, streams
-from tests.conftest import ROOT
 from tests.support import stub
 from tests.support.bench import PATIENCE_S, RUN, Bench
 
@@ -167,24 +165,6 @@ def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
         found.output for found in replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
     )
     assert first == same != other
-
-
-def test_two_commits_of_ones_own_code_are_two_values_of_a_parameter(bench: Bench):
-    """The example of docs/faq.md, as it is, with a folder per commit next to it."""
-    page = (ROOT / "docs" / "faq.md").read_text()
-    [source] = re.findall(r"```python\n# mine/commits.py\n(.*?)```", page, re.DOTALL)
-    bench.workload("commits", source)
-    for value, code in enumerate(("before", "after")):
-        folder = bench.workloads / code / "src"
-        folder.mkdir(parents=True)
-        (folder / "model.py").write_text(f"def make_step(tf):\n    return lambda: {value}\n")
-    for code in ("before", "after", "before"):
-        bench.measure("commits", {"code": code})
-    bench.client.quit()
-    before, after, again = (
-        found.output for found in replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
-    )
-    assert before == again != after
 
 
 def test_threads_reach_the_replicate_before_it_builds(fresh: Bench):
