@@ -30,7 +30,6 @@ from orchestrator.terminal.view import View
 
 # These repositories are read if the user names no checkout.
 REPOSITORIES = {"keras": "https://github.com/keras-team/keras.git"}
-EXAMPLE = "'2.20 {package}==3.7.0' or '2.20 {package}@COMMIT'"
 MOST_COMMITS, MOST_MB = 20_000, 500
 
 
@@ -53,8 +52,11 @@ def find_repository(question: Question, view: View) -> Path:
             f"--over {question.over}: add --source with a checkout of its repository; without one, tfcompare knows "
             f"that of {known}"
         )
-    _refuse_builds_here(question, view)
-    folder = cache() / "repositories" / f"{package}.git"
+    run = question.run
+    name, engine = choose_engine(run.engine, run.isolation, run.environments, view)
+    engine.close()
+    _refuse_builds_here(question, name)
+    folder = _locate_repository(question)
     view.say(f"reading the commits of {package} from {REPOSITORIES[package]}")
     try:
         git.mirror(REPOSITORIES[package], folder)
@@ -65,12 +67,9 @@ def find_repository(question: Question, view: View) -> Path:
     return folder
 
 
-def _refuse_builds_here(question: Question, view: View) -> None:
+def _refuse_builds_here(question: Question, engine: str) -> None:
     """Raise UsageError if a public repository would be built outside of a container."""
-    run = question.run
-    name, engine = choose_engine(run.engine, run.isolation, run.environments, view)
-    engine.close()
-    if name == VENV:
+    if question.source is None and engine == VENV:
         raise UsageError(
             f"--over {question.over}: a build runs code of the repository, and there is no container here: take "
             "--engine docker, or name a checkout that you trust with --source"
@@ -85,15 +84,15 @@ def find_end(question: Question, text: str, repository: Path) -> tuple[str, str]
     except ValueError as error:
         raise UsageError(f"{text!r}: a quotation mark is not closed") from error
     named = [word for word in words if canonicalize_name(word.partition("@")[0].partition("==")[0]) == package]
-    names, refs = " or ".join([EXAMPLE.format(package=package)]), []
+    refs: list[str] = []
     if len(named) == 1:
-        word = named[0]
-        _, is_commit, ref = word.partition("@")
-        number = word.partition("==")[2]
+        _, is_commit, ref = named[0].partition("@")
+        number = named[0].partition("==")[2]
         refs = [ref] if is_commit else [f"v{number}", number, f"{package}-{number}"] if number else []
     if not refs:
         raise UsageError(
-            f"'{text}': --over {question.over} needs a target with one release or commit of it, such as {names}"
+            f"'{text}': --over {question.over} needs a target with one release or commit of it, such as "
+            f"'2.20 {package}==3.7.0' or '2.20 {package}@COMMIT'"
         )
     for ref in refs:
         if not targets.REVISION.fullmatch(f"@{ref}"):
@@ -113,9 +112,8 @@ def list_candidates(question: Question, repository: Path, good: str, bad: str) -
     except git.GitFailed as error:
         raise UsageError(f"the commits of {repository} cannot be listed: {error}") from error
     if not between:
-        raise UsageError(
-            f"--bad {bad[:12]} is not newer than --good {good[:12]}: no commit leads from one to the other"
-        )
+        short = [commit[: targets.SHORT_COMMIT] for commit in (bad, good)]
+        raise UsageError("--bad {} is not newer than --good {}: no commit leads from one to the other".format(*short))
     if len(between) > MOST_COMMITS:
         raise UsageError(f"{len(between)} commits lie between --good and --bad; name two that are nearer")
     return tuple(f"{question.package}-{commit[: targets.SHORT_COMMIT]}" for commit in (good, *between))
@@ -126,17 +124,14 @@ def build_wheels(folder: Path, state: State, names: tuple[str, ...], view: View)
 
     Raises EnvironmentFailed, with the name of the candidate, if one cannot be built.
     """
-    question = state.question
+    question, run = state.question, state.question.run
     base = shlex.join([question.version, *question.changes])
-    run = question.run
     name, engine = choose_engine(state.engine or run.engine, run.isolation, run.environments, view)
     with closing(engine):
-        key = hashlib.sha256(f"{name} {base}".encode()).hexdigest()[:8]
-        kept = {each: cache() / "commits" / f"{each}-{key}" for each in names}
+        kept = {each: _find_place(question, each, f"{name} {base}") for each in names}
         missing = [each for each in names if _find_wheel(kept[each]) is None]
         if missing:
-            if question.source is None:
-                _refuse_builds_here(question, view)
+            _refuse_builds_here(question, name)
             planned = plan_run(replace(run, versions=(base,)), view, fewest=1)
             made, failures = make_environments(planned.selection.versions, engine, RunFolder(folder), view)
             for failure in failures.values():
@@ -160,19 +155,33 @@ def _locate_repository(question: Question) -> Path:
     return question.source or cache() / "repositories" / f"{question.package}.git"
 
 
+def _find_commit(question: Question, name: str) -> str:
+    """Return the whole hash of a candidate's commit; raise EnvironmentFailed if the repository no longer has it."""
+    try:
+        return git.find_commit(_locate_repository(question), name.removeprefix(f"{question.package}-"))
+    except git.GitFailed as error:
+        raise EnvironmentFailed(f"its commit cannot be read: {error}", target=name) from error
+
+
+def _find_place(question: Question, name: str, built_with: str) -> Path:
+    """Return where the wheel of a candidate is kept; commits of two repositories may begin alike."""
+    key = hashlib.sha256(f"{built_with} {_find_commit(question, name)}".encode()).hexdigest()[:12]
+    return cache() / "commits" / f"{name}-{key}"
+
+
 def _find_wheel(kept: Path) -> Path | None:
     return next(iter(sorted(kept.glob("*.whl"))), None)
 
 
 def _build(question: Question, name: str, environment: Environment, kept: Path, log: BuildLog) -> None:
     """Build the wheel of a candidate in an environment; what the build leaves is not trusted."""
-    repository, commit = _locate_repository(question), name.removeprefix(f"{question.package}-")
+    repository, commit = _locate_repository(question), _find_commit(question, name)
     with files.writing(cache(), "TFCOMPARE_CACHE names another folder", EnvironmentFailed):
         kept.parent.mkdir(parents=True, exist_ok=True)
         # The folder is in the cache, which an engine sees also from a container.
         work = Path(tempfile.mkdtemp(prefix=".build-", dir=kept.parent))
         try:
-            git.extract(repository, git.find_commit(repository, commit), work / SOURCE, git.find_prefix(repository))
+            git.extract(repository, commit, work / SOURCE, git.find_prefix(repository))
             (work / WHEELS).mkdir()
             environment.build(work, log)
             with files.make_folder_atomically(kept) as made:

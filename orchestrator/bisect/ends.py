@@ -44,7 +44,7 @@ def settle_ends(question: Question, hands: "SearchActions", view: View) -> tuple
 
 def _read_end(text: str) -> Changed:
     end = Changed(version=text) if targets.is_plain(text) else targets.parse_target(text)
-    if not end.version or end.freeze or end.name:
+    if not end.version or end.freeze or end.package or end.name:
         raise UsageError(f"{text!r}: --good and --bad each take a version, without wheel=, image=, freeze= or a name")
     return end
 

@@ -28,6 +28,8 @@ SCHEMES = ("https", "file")
 # git's variables could name another repository or another program; a fetch could start one.
 QUIET = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
 MOST_FILES, MOST_MB = 20_000, 100
+# This is what git says of a name that it does not know.
+NO_COMMIT = "Needed a single revision"
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 # No path is longer, and so no link.
 LONGEST_LINK = 4096

@@ -41,8 +41,9 @@ def _find_revision(text: str, own: Path | None) -> str:
     try:
         return str(replace(changed, commit=git.find_commit(own, changed.revision)))
     except git.GitFailed as error:
+        why = "" if str(error) == git.NO_COMMIT else f" ({error})"
         raise UsageError(
-            f"target {text!r}: the repository of {own} has no {changed.revision} ({error}); "
+            f"target {text!r}: the repository of {own} has no commit named {changed.revision}{why}; "
             f"`git -C {shlex.quote(str(own))} log --oneline --all` lists what there is"
         ) from error
 

@@ -1,10 +1,10 @@
 """Differences between the targets of a run besides TensorFlow, which are part of their ratios as well."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from orchestrator.catalog.targets import SHORT_COMMIT, name_pinned, parse_target
+from orchestrator.catalog.targets import SHORT_COMMIT, Changed, name_pinned, parse_target
 from orchestrator.catalog.variables import BACKEND as KERAS_BACKEND
 from orchestrator.errors import UsageError
 from orchestrator.model import Manifest, Plan, Target, TargetPair
@@ -98,24 +98,22 @@ def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, 
 
 def _find_pinned(plan: Plan) -> dict[str, frozenset[str]]:
     """Return the packages that the user pinned, by the name of the target."""
-    found: dict[str, frozenset[str]] = {}
-    for text in plan.definitions:
-        # The plan may be another person's.
-        with suppress(UsageError):
-            changed = parse_target(text)
-            found[changed.build_name(changed.version)] = frozenset(map(name_pinned, changed.pins))
-    return found
+    return {name: frozenset(map(name_pinned, changed.pins)) for name, changed in _list_changed(plan)}
 
 
 def find_code(plan: Plan) -> dict[str, dict[str, str]]:
     """Return which revision of the user's own code a target has, by the name of the target."""
-    found: dict[str, dict[str, str]] = {}
+    changed = ((name, each.commit[:SHORT_COMMIT]) for name, each in _list_changed(plan))
+    return {name: {CODE: commit} for name, commit in changed if commit}
+
+
+def _list_changed(plan: Plan) -> Iterator[tuple[str, Changed]]:
+    """Yield the targets with changes by their names."""
     for text in plan.definitions:
+        # The plan may be another person's.
         with suppress(UsageError):
             changed = parse_target(text)
-            if changed.commit:
-                found[changed.build_name(changed.version)] = {CODE: changed.commit[:SHORT_COMMIT]}
-    return found
+            yield changed.build_name(changed.version), changed
 
 
 def _differing(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> list[DifferingFact]:

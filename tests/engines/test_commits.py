@@ -86,6 +86,17 @@ def test_commits_that_change_nothing_are_not_blamed(tfcompare: str, own: Path, t
     assert "nothing to find" in done.stderr
 
 
+@pytest.mark.tensorflow
+def test_a_build_on_this_machine_gets_no_login_of_an_index(tfcompare: str, own: Path, tmp_path: Path) -> None:
+    checkout = repository.begin(tmp_path / "checkout")
+    # The spy also ends the build if it reaches the network, so it may not try here.
+    spy = SPY.format("/nonexistent").replace('("1.1.1.1", 53)', '("", 0)').replace('"SECRET"', '"PIP_EXTRA_INDEX_URL"')
+    repository.commit(checkout, {"setup.py": spy, "steplib.py": CODE.format(0.01, 0)}, "c0")
+    repository.commit(checkout, {"steplib.py": CODE.format(0.01, 1)}, "c1")
+    done = search(tfcompare, own, checkout, "venv", {"PIP_EXTRA_INDEX_URL": "file:///nonexistent"}, 1)
+    assert done.returncode == 3, done.stderr
+
+
 @pytest.mark.docker
 def test_a_build_sees_neither_the_network_nor_the_machine(
     tfcompare: str, own: Path, tmp_path: Path, docker_base: str

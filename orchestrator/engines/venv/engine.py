@@ -104,9 +104,10 @@ class VenvEnvironment:
         return Started(channel, (str(BUILTIN), *users), str(stream.resolve()), self.tensorflow, remedy)
 
     def build(self, folder: Path, log: BuildLog) -> None:
-        python, own = _modules(self.path), {"PIP_USER": "0", "PIP_CONFIG_FILE": os.devnull, **BUILD_TIME}
-        argv = [*python, *WHEEL, "--wheel-dir", str(folder / WHEELS), str(folder / SOURCE)]
-        if code := log.run(argv, {**pass_variables(), **own}):
+        argv = [*_modules(self.path), *WHEEL, "--wheel-dir", str(folder / WHEELS), str(folder / SOURCE)]
+        # A build asks no index, so it gets no login of one.
+        passed = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        if code := log.run(argv, {**passed, "PIP_CONFIG_FILE": os.devnull, **BUILD_TIME}):
             raise EnvironmentFailed(f"pip ended with {code}", target=self.facts.target, detail=log.tail())
 
     def _add_gpu(self, asked: Mapping[str, str]) -> dict[str, str]:

@@ -114,6 +114,10 @@ def test_a_commit_that_cannot_be_built_is_left_out(question: Question, checkout:
         ({"good": "2.19 steplib==1.0 TF_X=1"}, "differ in more than steplib: a search over its commits keeps"),
         ({"good": "2.20 steplib@v1.1 TF_X=1"}, "no commit leads from one to the other"),
         ({"good": "2.20 '"}, "a quotation mark is not closed"),
+        (
+            {"good": "2.20 steplib@v1.0 wheel=a.whl", "bad": "2.20 steplib@v1.1 wheel=a.whl"},
+            "take a version, without wheel=",
+        ),
         ({"nightlies": True}, "--nightlies varies TensorFlow"),
         ({"over": "tensorflow@git"}, "a build of TensorFlow takes hours; --nightlies searches the builds of each day"),
         (
@@ -202,6 +206,16 @@ def test_what_a_build_leaves_is_not_trusted(
     assert message in str(error.value)
     assert "\x1b" not in str(error.value)
     assert os.listdir(tmp_path / "cache" / "commits") == []
+
+
+def test_wheels_of_commits_that_begin_alike_are_kept_apart(question: Question, checkout: Path, monkeypatch):
+    name = names(checkout)[0]
+    place = commits._find_place(question, name, "venv 2.20.0")
+    assert commits._find_place(question, name, "venv 2.20.0") == place
+    assert commits._find_place(question, name, "docker 2.20.0") != place
+    begun = repository.git(checkout, "rev-parse", "v1.0")[:12]
+    monkeypatch.setattr(git, "find_commit", lambda folder, ref: f"{begun}{28 * '0'}")
+    assert commits._find_place(question, name, "venv 2.20.0") != place
 
 
 def test_a_wheel_is_kept_for_the_next_search(

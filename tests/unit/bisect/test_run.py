@@ -444,6 +444,16 @@ def test_a_search_of_another_user_asks_before_it_is_continued(unmade, tmp_path: 
     path.write_text(json.dumps(changed))
     with pytest.raises(UsageError, match="was changed: "):
         run.resume_search(tmp_path / "hunt")
+    # A checkout that another user named would be built with the rights of this one.
+    theirs = replace(done.state, question=replace(done.state.question, over="steplib@git", source=tmp_path))
+    path.write_bytes(b"")
+    state.write_state(tmp_path / "hunt", done.state)
+    kept = (tmp_path / "hunt" / "seal").read_bytes()
+    state.write_state(tmp_path / "hunt", theirs)
+    (tmp_path / "hunt" / "seal").write_bytes(kept)
+    with pytest.raises(UsageError, match="was changed: "):
+        run.resume_search(tmp_path / "hunt")
+    assert f"source: {tmp_path}" in state.describe_question(theirs)
 
 
 def test_a_state_that_is_not_ours_breaks_the_contract(unmade, tmp_path: Path):

@@ -63,3 +63,10 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: in
 def test_a_lock_that_is_not_there_says_what_writes_it(tmp_path: Path):
     with pytest.raises(UsageError, match=r"nowhere\.txt: there is no such lock; .*tools/lock\.py"):
         lockfile.read_lock(tmp_path / "nowhere.txt")
+
+
+def test_what_a_lock_has_of_a_package_is_removed_and_nothing_of_its_neighbours(tmp_path: Path):
+    text = LOCK.replace("six==", f"absl-py-extra==1.0 --hash=sha256:{A}\nsix==")
+    without = lockfile.remove_pin(lockfile.remove_pin(text, "absl-py"), "jax")
+    assert list(lockfile.list_packages(written(tmp_path, without))) == ["absl-py-extra", "six"]
+    assert lockfile.remove_pin(text, "absl") == text

@@ -70,7 +70,7 @@ def test_a_revision_becomes_the_commit_that_it_is_now(own: Path):
     [
         (lambda own: None, "@v1 is a revision of your code, and no workload of yours is measured"),
         (lambda own: own.parent.parent, "is in no repository that git can read: not a git repository"),
-        (lambda own: own, "the repository of .* has no gone"),
+        (lambda own: own, "the repository of .* has no commit named gone; `git -C"),
     ],
 )
 def test_a_revision_that_does_not_exist_is_told(own: Path, make, message: str):

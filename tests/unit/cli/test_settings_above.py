@@ -71,7 +71,8 @@ def test_paths_are_relative_to_the_folder_of_the_file(tree: Tree):
     tree.monkeypatch.setenv("TFCOMPARE_TRUST", "1")
     (tree.project / "tfcompare.toml").write_text(
         'workload-folder = "mine"\nwheelhouse = "/w"\nca-bundle = "~/ca.pem"\nrequirements = "r.txt"\n'
-        'targets = ["wheel=dist/x.whl TF_X=1 as mine", "2.13"]\ndata = ["images=d/i"]\n'
+        'targets = ["wheel=dist/x.whl TF_X=1 as mine", "2.13 wheel=k.whl freeze=f.txt", "2.13"]\n'
+        'data = ["images=d/i"]\n'
         '[nightly]\nversions = "2.13"\nhistory = "h"\n'
     )
     group = main.typer.main.get_command(main.app)
@@ -82,7 +83,7 @@ def test_paths_are_relative_to_the_folder_of_the_file(tree: Tree):
         "wheelhouse": "/w",
         "ca-bundle": "~/ca.pem",
         "requirements": "../../r.txt",
-        "target": ["wheel=../../dist/x.whl TF_X=1 as mine", "2.13"],
+        "target": ["wheel=../../dist/x.whl TF_X=1 as mine", "2.13 wheel=../../k.whl freeze=../../f.txt", "2.13"],
         "data": ["images=../../d/i"],
     }
     assert {name: each.value for name, each in found.nightly.items()} == {"versions": "2.13", "history": "../../h"}

@@ -87,6 +87,8 @@ GATED_TARGETS = {
     "packages of today": "2.20 today",
     "a file of packages": "2.20 freeze=packages.txt as x",
     "another backend": "keras==3.8.0 backend=jax as x",
+    "a wheel of a package": "2.20 wheel=evil.whl as x",
+    "a revision of the code": "2.13 @main as x",
     "no target": "2.13 numpy=1.2 as x",
 }
 HARMLESS_TARGETS = [

@@ -144,6 +144,8 @@ def test_a_branch_that_has_moved_between_two_runs_is_told(tmp_path: Path):
     )
     found = {one.what: (one.earlier, one.later) for one in compare_runs(earlier, later).differences}
     assert found == {f"{NEW}@main your code": ("1" * 12, "2" * 12)}
+    same = run(tmp_path / "same", {"a": 2.0}, of=plan([A, B], definitions=(f"{NEW} @main={40 * '1'}",)))
+    assert compare_runs(earlier, same).differences == ()
 
 
 def test_comparisons_inside_a_version_are_compared_too(tmp_path: Path):
