@@ -2,13 +2,13 @@
 
 import shlex
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from orchestrator import catalog
 from orchestrator.bisect import commits
+from orchestrator.bisect.actions import SearchActions
 from orchestrator.bisect.candidates import releases_between, releases_of_package
 from orchestrator.bisect.state import GIT, Question
 from orchestrator.catalog import targets
@@ -18,12 +18,8 @@ from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
 
-# The module that runs a search imports this one.
-if TYPE_CHECKING:
-    from orchestrator.bisect.run import SearchActions
 
-
-def settle_ends(question: Question, hands: "SearchActions", view: View) -> tuple[Question, tuple[str, ...]]:
+def settle_ends(question: Question, hands: SearchActions, view: View) -> tuple[Question, tuple[str, ...]]:
     """Return the question with exact ends, and the versions from one to the other; raise UsageError for other ends."""
     if question.is_over_commits:
         return _find_commits_of_package(question, hands, view)
@@ -58,7 +54,7 @@ def _advise_over(good: Changed, bad: Changed) -> str:
 
 
 def _find_releases_of_package(
-    question: Question, ends: tuple[Changed, Changed], hands: "SearchActions", view: View
+    question: Question, ends: tuple[Changed, Changed], hands: SearchActions, view: View
 ) -> tuple[Question, tuple[str, ...]]:
     """Return the question and the candidates of a search over a package, which both ends pin."""
     over, numbers = canonicalize_name(question.over), []
@@ -92,9 +88,7 @@ def _find_releases_of_package(
     return asked, candidates
 
 
-def _find_commits_of_package(
-    question: Question, hands: "SearchActions", view: View
-) -> tuple[Question, tuple[str, ...]]:
+def _find_commits_of_package(question: Question, hands: SearchActions, view: View) -> tuple[Question, tuple[str, ...]]:
     """Return the question and the candidates of a search over the commits of a package, which both ends name."""
     question = replace(question, over=f"{canonicalize_name(question.package)}{GIT}")
     if hands.obstacle:
@@ -118,7 +112,7 @@ def _find_commits_of_package(
     return asked, candidates
 
 
-def lock_version(name: str, device: FlavourName, hands: "SearchActions", view: View) -> str:
+def lock_version(name: str, device: FlavourName, hands: SearchActions, view: View) -> str:
     """Return the full number of one version, which is locked on first use."""
     (provided,) = hands.provide((name,), view, device)
     versions = catalog.resolve_versions((provided,), 1)

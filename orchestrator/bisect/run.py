@@ -1,15 +1,15 @@
 """The whole course of a search: the question, every step, and the result."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import contract, files
-from orchestrator.bisect import commits
 from orchestrator.bisect import state as state_file
+from orchestrator.bisect.actions import SearchActions
 from orchestrator.bisect.candidates import add_nightlies, is_nightly_number
 from orchestrator.bisect.ends import settle_ends
 from orchestrator.bisect.findings import (
@@ -24,11 +24,8 @@ from orchestrator.bisect.search import PlannedStep, SearchResult
 from orchestrator.bisect.state import SIZE, Question, SkippedVersion, State, Step
 from orchestrator.bisect.wording import announce_step, describe_search_progress
 from orchestrator.bundled import find_own_number
-from orchestrator.catalog import changed, lock_on_demand
 from orchestrator.catalog import workloads as suites
-from orchestrator.catalog.package_index import list_final_releases
 from orchestrator.catalog.selectors import select_cases
-from orchestrator.catalog.version import FlavourName
 from orchestrator.engines import Environment
 from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import (
@@ -40,8 +37,6 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.machine.host import Facts, host_facts, is_here
-from orchestrator.measure import run as running
 from orchestrator.measure import session
 from orchestrator.measure.run import Done
 from orchestrator.metrics.followed import RESULTS, TIME, Followed
@@ -57,21 +52,6 @@ MORE_ROUNDS = 40
 MORE_TIMES = 2
 # A step usually ends once its verdicts are decided. This limit is for cases that take minutes per round.
 BUDGET_S = 600.0
-
-
-@dataclass(frozen=True)
-class SearchActions:
-    """The functions through which a search acts on the outside world."""
-
-    measure: Callable[[RunOptions, View], Done] = running.plan_and_measure
-    provide: Callable[[Sequence[str], View, FlavourName], tuple[str, ...]] = changed.provide_targets
-    nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
-    releases: Callable[[str, str], Iterable[str]] = list_final_releases
-    obstacle: Callable[[RunOptions, str, RunFolder, View], TfCompareError | None] | None = None
-    build: Callable[[Path, State, tuple[str, ...], View], Mapping[str, Path]] = commits.build_wheels
-    # These describe the machine that measures, and check whether stored facts are of this machine.
-    host: Callable[[], Facts] = host_facts
-    is_here: Callable[[Mapping[str, object]], bool] = is_here
 
 
 @dataclass(frozen=True)

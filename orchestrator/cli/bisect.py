@@ -35,7 +35,8 @@ from orchestrator.terminal.text import print_table
 from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
-    from orchestrator.bisect.run import SearchActions, SearchOutcome
+    from orchestrator.bisect.actions import SearchActions
+    from orchestrator.bisect.run import SearchOutcome
     from orchestrator.fleet.model import FleetOptions
 
 # These flags go with --resume. The rest was fixed when the search began, except for the index's address, which may hold
@@ -233,7 +234,7 @@ def _take_actions(fleet: "FleetOptions", folder: Path | None, engine: str, view:
     if fleet.is_local:
         return None
     from orchestrator.bisect import state
-    from orchestrator.bisect.run import SearchActions
+    from orchestrator.bisect.actions import SearchActions
     from orchestrator.fleet.single import find_single
 
     before = state.read_state(folder).host["id"] if folder and state.exists(folder) else None

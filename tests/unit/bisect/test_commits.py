@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.bisect import commits, report, run
-from orchestrator.bisect.run import SearchActions
+from orchestrator.bisect.actions import SearchActions
 from orchestrator.bisect.state import Question
 from orchestrator.catalog import git
 from orchestrator.engines import SOURCE, WHEELS

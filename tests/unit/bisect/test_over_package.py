@@ -9,8 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.bisect import estimate, report, run
+from orchestrator.bisect.actions import SearchActions
 from orchestrator.bisect.findings import version_of
-from orchestrator.bisect.run import SearchActions
 from orchestrator.bisect.state import Question
 from orchestrator.errors import UsageError
 from orchestrator.plan.request import RunOptions

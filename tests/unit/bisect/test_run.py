@@ -10,7 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.bisect import estimate, report, run, state, wording
-from orchestrator.bisect.run import DeduplicatingView, SearchActions, SearchOutcome
+from orchestrator.bisect.actions import SearchActions
+from orchestrator.bisect.run import DeduplicatingView, SearchOutcome
 from orchestrator.bisect.search import PlannedStep
 from orchestrator.bisect.state import Question, State
 from orchestrator.catalog.version import Version
