@@ -51,7 +51,7 @@ class Rig:
             )
             for version in asked.targets
         }
-        session = Session(asked, environments, self.run, self.own, fitting)
+        session = Session(asked, environments, self.run, self.own, fitting=fitting)
         workers = Workers(session)
         try:
             workers.start_all()
