@@ -27,6 +27,8 @@ from orchestrator.terminal.text import natural_key, safe_text
 NARROWEST = 8
 # A table that is at least this wide has room for what a narrow one leaves out.
 WIDE = 100
+# One that is narrower than this has only what is measured of a night: its date must not break.
+TIGHT = 72
 # A table has at most this many rows unless all are requested: MOST for a single series, FEW for each of several.
 MOST, FEW = 30, 10
 FEWEST_CELLS, MOST_CELLS = 8, 30
@@ -204,6 +206,8 @@ def _nights(entry: ShownSeries, rows: Sequence[NightRow], width: int, notes: Not
     followed = any(row.build != str(entry.series.key.target) for row in entry.rows)
     narrow = width < WIDE
     left_out = {*([] if followed else ["build"]), *(["stage"] if followed and narrow else [])}
+    if width < TIGHT:
+        left_out |= {"stage", "build", "control"}
     headers = ("night", "ratio", "interval", "rounds", "stage", "build", "control", "")
     right = (False, True, True, True, False, False, True, False)
     keep = [index for index, header in enumerate(headers) if header not in left_out]

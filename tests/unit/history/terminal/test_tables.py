@@ -50,6 +50,13 @@ def test_a_case_is_what_the_snapshot_shows(monkeypatch, points, alarm, width: in
     assert all(cell_len(line) <= width for line in found.splitlines())
 
 
+def test_no_date_breaks_on_a_narrow_terminal(monkeypatch, points, alarm):
+    monkeypatch.setenv("COLUMNS", "60")
+    found = detail(points, alarm, case=shown.EAGER, whole=True)
+    assert all(cell_len(line) <= 60 for line in found.splitlines())
+    assert len(re.findall(r"^ 2024-\d\d-\d\d  ", found, re.MULTILINE)) == 3 * shown.NIGHTS
+
+
 @pytest.mark.parametrize("nights", [1, 2, 3])
 def test_a_series_of_few_nights_is_shown(nights: int):
     few = history(nights, 1)
