@@ -26,3 +26,17 @@ def cut(line: str) -> list[str]:
     except ValueError:
         return []
     return words
+
+
+def printed_blocks(page: str) -> list[str]:
+    """The blocks of a page's text without a language, indented ones included."""
+    plain = FENCED.sub(lambda block: "" if block["language"] else block[0], page)
+    indented = re.findall(r"(?<=\n\n)(?:(?: {4}.*)?\n)*? {4}.*\n(?:(?: {4}.*)?\n)*", FENCED.sub("", plain))
+    fenced = [block[0].split("\n", 1)[1].removesuffix("```") for block in FENCED.finditer(plain)]
+    return [*fenced, *(re.sub("^ {4}", "", each, flags=re.MULTILINE).strip("\n") + "\n" for each in indented)]
+
+
+def is_part(block: str, printed: str) -> bool:
+    """Return whether lines were printed like this, one after another; a line of dots is any number of lines."""
+    lines = [r"(?:.*\n)+?" if line.strip() == "..." else re.escape(line) + r" *\n" for line in block.splitlines()]
+    return re.search("^" + "".join(lines), printed + "\n", re.MULTILINE) is not None

@@ -18,7 +18,7 @@ from orchestrator.terminal.text import print_table
 from tests.conftest import ROOT
 from tests.support import stub
 from tests.support.commands import called
-from tests.support.documented import FENCED
+from tests.support.documented import FENCED, is_part
 from tests.support.stub_engine import Engine
 
 PAGE = (ROOT / "docs" / "migration.md").read_text()
@@ -37,21 +37,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(KEPT) as archive:
         archive.extractall(folder, filter="data")
     return folder / "runs"
-
-
-def is_part(block: str, printed: str) -> bool:
-    """Return whether lines were printed like this, one after another; a line of dots is any number of lines."""
-    lines = [r"(?:.*\n)+?" if line.strip() == "..." else re.escape(line) + r" *\n" for line in block.splitlines()]
-    return re.search("^" + "".join(lines), printed + "\n", re.MULTILINE) is not None
-
-
-def test_a_block_that_differs_in_a_digit_or_lacks_a_line_is_none():
-    printed = "a 1.30x\nb 1.31x\nc 1.32x\n"
-    assert is_part("a 1.30x\nb 1.31x\n", printed)
-    assert is_part("a 1.30x\n...\nc 1.32x\n", printed)
-    assert not is_part("a 1.30x\nb 1.30x\n", printed)
-    assert not is_part("a 1.30x\nc 1.32x\n", printed)
-    assert not is_part("1.31x\nc 1.32x\n", printed)
 
 
 def test_the_page_has_a_block_for_each_run():
