@@ -9,17 +9,24 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from orchestrator.catalog import lockfile
+from orchestrator.catalog.architectures import find_architecture
 from orchestrator.catalog.package_index import list_final_releases
 from orchestrator.catalog.targets import Changed, name_pinned
 from orchestrator.catalog.version import FlavourName
 from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
+from orchestrator.machine.supported import OLDEST_GLIBC
 
 TORCH = "torch"
 CPU_BUILD = "+cpu"
 # This setting of pip names folders and pages of packages beyond the index.
 LINKS = re.compile(r"^[^=]*\.find-links=(?P<links>.*)$", re.MULTILINE)
+# A build of PyTorch has some 200 MB.
+FETCH_TIMEOUT_S = 1800
 
 
 def pin_backend(changed: Changed, python: str, device: FlavourName) -> Changed:
@@ -55,3 +62,31 @@ def find_links() -> tuple[str, ...]:
     links = [link for match in LINKS.finditer(done.stdout) for link in ast.literal_eval(match["links"]).split()]
     # uv runs in another folder.
     return tuple(dict.fromkeys(link if "://" in link else os.path.abspath(os.path.expanduser(link)) for link in links))
+
+
+def fetch_linked(lock: Path, python: str, folder: Path) -> str:
+    """Put wheels of a lock that are seldom on an index, those of local builds, into a folder, for a build elsewhere.
+
+    They come from where pip's settings say, and each has a digest of the lock. Returns why one is missing, or ''.
+    """
+    local = [pin for pin in lockfile.read_lock(lock) if "+" in pin.number]
+    if not local:
+        return ""
+    machine, (major, minor) = find_architecture().name, OLDEST_GLIBC
+    platforms = [f"manylinux_{major}_{older}_{machine}" for older in range(5, minor + 1)]
+    platforms += [f"{name}_{machine}" for name in ("manylinux1", "manylinux2010", "manylinux2014", "linux")]
+    with TemporaryDirectory(prefix="tfcompare-links-") as made:
+        pins = Path(made) / "pins.txt"
+        pins.write_text("".join(f"{lockfile.write_pin(pin)}\n" for pin in local))
+        command = [
+            sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-index", "--no-deps", "--require-hashes",
+            "--only-binary", ":all:", "--python-version", python, "--dest", str(folder), "--requirement", str(pins),
+            *(word for platform in platforms for word in ("--platform", platform)),
+        ]  # fmt: skip
+        try:
+            done = subprocess.run(
+                command, env=pass_variables(), capture_output=True, text=True, timeout=FETCH_TIMEOUT_S
+            )
+        except subprocess.TimeoutExpired:
+            return f"pip got no wheel of {', '.join(pin.name for pin in local)} in {FETCH_TIMEOUT_S / 60:.0f} minutes"
+    return done.stderr.strip() if done.returncode else ""

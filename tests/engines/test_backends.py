@@ -36,9 +36,11 @@ BACKENDS = {
 
 
 @pytest.mark.long
-@pytest.mark.tensorflow
-@pytest.mark.timeout(1200)
-def test_a_slower_step_is_found_on_every_backend_and_an_equal_one_on_none(tfcompare: str, tmp_path: Path):
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "engine", [pytest.param("venv", marks=pytest.mark.tensorflow), pytest.param("docker", marks=pytest.mark.docker)]
+)
+def test_a_slower_step_is_found_on_every_backend_and_an_equal_one_on_none(tfcompare: str, tmp_path: Path, engine: str):
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "net.py").write_text(WORKLOAD)
     words = [
@@ -47,7 +49,7 @@ def test_a_slower_step_is_found_on_every_backend_and_an_equal_one_on_none(tfcomp
         for word in (f"{target} as {name}", f"{target} TF_TEST_SLOW=1 as {name}-slow")
     ]
     env = {"TFCOMPARE_DATA": str(tmp_path / "data")}
-    flags = ("--engine", "venv", "--workload-folder", tmp_path / "own", "--pairs", "neighbours", "--rounds", "6")
+    flags = ("--engine", engine, "--workload-folder", tmp_path / "own", "--pairs", "neighbours", "--rounds", "6")
     code, answer, stderr = compare(tfcompare, *words, *flags, "--output", tmp_path / "run", env=env)
     assert code == 0, stderr
     verdicts = {

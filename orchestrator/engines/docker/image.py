@@ -18,6 +18,7 @@ from docker.errors import APIError, ImageNotFound
 
 from orchestrator import catalog
 from orchestrator.catalog import lockfile, user_data
+from orchestrator.catalog.backends import fetch_linked
 from orchestrator.catalog.targets import TENSORFLOWS
 from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.variables import BACKEND as KERAS_BACKEND
@@ -35,9 +36,10 @@ BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
 # The Dockerfile puts the environment here.
 PREFIX = "/opt/tfcompare"
-# The Dockerfile puts the lock here, and COPY_BOTH also puts the user's own wheel here.
+# The Dockerfile puts the lock here, and COPY_BOTH also puts wheels here: the user's own, or those of another backend.
 BUILD = Path("/tmp/build")  # noqa: S108 it is inside an image
 COPY_LOCK, COPY_BOTH = (f"COPY lock.txt {what}{BUILD}/".encode() for what in ("", "*.whl "))
+INSTALL, INSTALL_LINKED = (f"{what}-r {BUILD}/lock.txt".encode() for what in ("", f"--find-links {BUILD} "))
 SHOWN_EVERY_S = 0.5
 # The recipe of a layer above another image: pip installs what differs, and removes what is too much.
 LAYER = """\
@@ -81,6 +83,8 @@ class Recipe:
     target: str = ""
     # The image of this recipe is the base, and has to be there first.
     below: "Recipe | None" = None
+    # Wheels of this lock may come from folders and pages that only pip on this machine knows.
+    linked: Path | None = None
 
     @property
     def tag(self) -> str:
@@ -124,9 +128,14 @@ def recipe(
             for name, path in (("pip.txt", flavour.pip_lock), ("lock.txt", flavour.lock))
         },
     }
-    if flavour.wheel:
+    linked = None if version.number else flavour.lock
+    if flavour.wheel or linked:
         assert COPY_LOCK in files["Dockerfile"]
         files["Dockerfile"] = files["Dockerfile"].replace(COPY_LOCK, COPY_BOTH)
+    if linked:
+        assert INSTALL in files["Dockerfile"]
+        files["Dockerfile"] = files["Dockerfile"].replace(INSTALL, INSTALL_LINKED)
+    if flavour.wheel:
         files["lock.txt"] = lockfile.locate_wheel(files["lock.txt"], BUILD / flavour.wheel.name)
     # The id distinguishes a base without a digest from a later one of the same name.
     local = _base_id(client, base) or base_id if override and "@" not in base else ""
@@ -149,7 +158,7 @@ def recipe(
         BASE_DIGEST: base.partition("@")[2],
         BASE_ID: local,
     }
-    return Recipe(number, base, files, spec, labels, flavour.wheel, version.name)
+    return Recipe(number, base, files, spec, labels, flavour.wheel, version.name, linked=linked)
 
 
 def _find_difference(like: Flavour, flavour: Flavour) -> lockfile.LockDifference | None:
@@ -269,7 +278,14 @@ def _build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Bui
     files = {**recipe.files, "Dockerfile": dockerfile, "ca.pem": source.ca_bundle}
     # The archive is a file, because a wheel may be larger than the free memory.
     with tempfile.TemporaryFile() as archive:
-        _write_context(archive, files, recipe.wheel)
+        with tempfile.TemporaryDirectory(prefix="tfcompare-wheels-") as made:
+            wheels = [recipe.wheel] if recipe.wheel else []
+            if recipe.linked:
+                # What is missing here may be on the index of the build, which says so itself if it is not.
+                if missing := fetch_linked(recipe.linked, recipe.labels["tfcompare.python"], Path(made)):
+                    log.line(missing)
+                wheels += sorted(Path(made).glob("*.whl"))
+            _write_context(archive, files, wheels)
         try:
             steps = client.api.build(
                 fileobj=archive,
@@ -335,12 +351,12 @@ class Download:
         return f"downloading: {done:.0f} of {max(done, total):.0f} MB, {done / (now - self._begun):.1f} MB/s"
 
 
-def _write_context(archive: IO[bytes], files: dict[str, bytes], wheel: Path | None) -> None:
+def _write_context(archive: IO[bytes], files: dict[str, bytes], wheels: Iterable[Path]) -> None:
     """Write a tar archive with nothing but names and contents: times and owners would defeat the builder's cache."""
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in sorted(files.items()):
             tar.addfile(_entry(name, len(content)), io.BytesIO(content))
-        if wheel:
+        for wheel in wheels:
             with wheel.open("rb") as file:
                 tar.addfile(_entry(wheel.name, os.fstat(file.fileno()).st_size), file)
     archive.seek(0)

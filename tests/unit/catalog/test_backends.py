@@ -1,5 +1,8 @@
 """Targets without TensorFlow: which release of a backend they get, and what is said of those that cannot be."""
 
+import hashlib
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,7 @@ from orchestrator.catalog import backends, changed, variables
 from orchestrator.catalog.backends import find_links, pin_backend
 from orchestrator.catalog.targets import parse_target
 from orchestrator.errors import UsageError
+from tests.support import packages
 
 RELEASES = {"jax": ["0.9.0", "0.10.2"], "torch": ["2.12.0", "2.13.0+cpu", "2.15.0"]}
 JAX, TORCH = "keras==3.15.1 backend=jax", "keras==3.15.1 backend=torch"
@@ -78,6 +82,52 @@ def test_links_of_a_file_may_have_a_line_each_and_are_seen_from_this_folder(
     monkeypatch.chdir(tmp_path)
     assert {str(tmp_path / "mine"), "/it's/here"} <= set(find_links())
     assert not (tmp_path / "mark").exists()
+
+
+@dataclass
+class Linked:
+    """A folder of wheels that pip's settings name, a lock of two of them, and what is fetched."""
+
+    folder: Path
+    digests: dict[str, str]
+
+    def fetch(self, *pins: str) -> tuple[str, list[str]]:
+        lock, fetched = self.folder / "lock.txt", self.folder / "fetched"
+        lines = (f"{pin} --hash=sha256:{self.digests.get(pin, 64 * '0')}\n" for pin in pins)
+        lock.write_text("".join(lines))
+        fetched.mkdir()
+        return backends.fetch_linked(lock, "3.11", fetched), sorted(path.name for path in fetched.iterdir())
+
+
+@pytest.fixture
+def linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Linked:
+    (tmp_path / "wheels").mkdir()
+    made = [packages.wheel(tmp_path / "wheels", "engine", number) for number in ("1.0", "1.0+cpu")]
+    digests = {number: hashlib.sha256(path.read_bytes()).hexdigest() for number, path in zip("01", made, strict=True)}
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    return Linked(tmp_path, {"engine==1.0": digests["0"], "engine==1.0+cpu": digests["1"]})
+
+
+def test_a_wheel_of_a_local_build_is_fetched_from_where_pip_is_told_to_look(linked: Linked):
+    assert linked.fetch("engine==1.0+cpu") == ("", ["engine-1.0+cpu-py3-none-any.whl"])
+
+
+def test_what_every_index_has_is_left_to_the_build(linked: Linked):
+    assert linked.fetch("engine==1.0") == ("", [])
+
+
+def test_a_wheel_with_another_digest_is_not_taken(linked: Linked):
+    linked.digests["engine==1.0+cpu"] = linked.digests["engine==1.0"]
+    missing, fetched = linked.fetch("engine==1.0+cpu")
+    assert "DO NOT MATCH THE HASHES" in missing
+    assert fetched == []
+
+
+def test_a_wheel_that_is_nowhere_is_told(linked: Linked):
+    missing, fetched = linked.fetch("engine==2.0+cpu")
+    assert "No matching distribution found for engine==2.0+cpu" in missing
+    assert fetched == []
 
 
 @pytest.mark.parametrize(("value", "is_noted"), [("jax", True), ("tensorflow", False), (None, False)])
