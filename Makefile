@@ -72,7 +72,7 @@ soak: .venv/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" SOAK_KILLS=$(KILLS) SOAK_SEED=$(SEED) $(BIN)/python -m pytest -rA \
 		tests/soak tests/engines/docker/test_kills.py -n $(WORKERS) $(ARGS)
 	PATH="$(CURDIR)/$(BIN):$$PATH" SOAK_KILLS=$(KILLS) $(BIN)/python -m pytest -rA -m long \
-		tests/engines tests/faults -n $(WORKERS) $(ARGS)
+		tests/engines tests/faults tests/install -n $(WORKERS) $(ARGS)
 
 # Ten steps on a machine with an NVIDIA GPU, and a file with all that they saw; docs/gpu-check.md.
 gpu-check: .venv/gpu

@@ -97,6 +97,7 @@ def test_a_build_on_this_machine_gets_no_login_of_an_index(tfcompare: str, own: 
     assert done.returncode == 3, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.docker
 def test_a_build_sees_neither_the_network_nor_the_machine(
     tfcompare: str, own: Path, tmp_path: Path, docker_base: str

@@ -31,7 +31,10 @@ def own(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "engine",
-    [pytest.param("venv", marks=pytest.mark.tensorflow), pytest.param("docker", marks=pytest.mark.docker)],
+    [
+        pytest.param("venv", marks=pytest.mark.tensorflow),
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long]),
+    ],
 )
 def test_a_change_of_ones_own_code_is_found_and_an_unchanged_one_is_not(
     tfcompare: str, own: Path, tmp_path: Path, engine: str, request: pytest.FixtureRequest

@@ -174,7 +174,10 @@ def build(tf, params):
 
 @pytest.mark.parametrize(
     "engine",
-    [pytest.param("venv", marks=pytest.mark.tensorflow), pytest.param("docker", marks=pytest.mark.docker)],
+    [
+        pytest.param("venv", marks=pytest.mark.tensorflow),
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long]),
+    ],
 )
 def test_a_wheel_of_a_package_is_installed_although_its_number_is_there_already(
     tfcompare: str, tmp_path: Path, engine: str, request: pytest.FixtureRequest

@@ -8,7 +8,7 @@ from tests.conftest import run_command
 from tests.support.end_to_end import Answer, compare, parse
 
 OWN = Path(__file__).parent / "workloads"
-CASES = 60
+CASES = 30
 
 
 def number_of(shown: Answer) -> int:

@@ -24,7 +24,9 @@ def test_it_runs_and_reports_on_every_python(
     installed.use(tfcompare, number_of(packages["wheel"]), tmp_path / "empty", stubs)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("pip", "source"), *((name, "wheel") for name in INSTALLERS)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [pytest.param("pip", "source", marks=pytest.mark.long), *((name, "wheel") for name in INSTALLERS)]
+)
 def test_it_runs_and_reports_by_every_installer(
     packages: dict[str, Path], name: str, kind: str, stubs: Stubs, tmp_path: Path
 ) -> None:

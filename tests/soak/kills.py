@@ -22,7 +22,7 @@ from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import read_stream
 from tests.conftest import run_command
 
-KILLS, FIRST = int(os.environ.get("SOAK_KILLS", "8")), int(os.environ.get("SOAK_SEED", "1"))
+KILLS, FIRST = int(os.environ.get("SOAK_KILLS", "6")), int(os.environ.get("SOAK_SEED", "1"))
 PATIENCE_S = 120.0
 # Of a nightly run: only itself, or also the process that measures for it.
 NIGHT_VICTIMS = ("night", "night and measuring")
