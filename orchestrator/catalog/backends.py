@@ -13,13 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from orchestrator.catalog import lockfile
-from orchestrator.catalog.architectures import find_architecture
 from orchestrator.catalog.package_index import list_final_releases
 from orchestrator.catalog.targets import Changed, name_pinned
 from orchestrator.catalog.version import FlavourName
 from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
-from orchestrator.machine.supported import OLDEST_GLIBC
+from orchestrator.machine.supported import OLDEST_GLIBC, find_architecture
 
 TORCH = "torch"
 CPU_BUILD = "+cpu"
