@@ -3,6 +3,7 @@
 from typing import Any
 
 from orchestrator.model import Comparison, Evaluation, Pair
+from orchestrator.reports.goes_with import find_companions
 from orchestrator.reports.target_differences import differences_as_objects
 from orchestrator.results.tables import describe_arm
 from orchestrator.terminal import strict_json
@@ -14,6 +15,7 @@ OUTPUT = (
     "workload=case.workload params=case.params baseline candidate verdict call difference ulps floor changed compared "
     "complete reason?"
 )
+GOES_WITH = "rule slower faster cases text"
 COMPARISON = (
     f"{OF_RATIO} {OF_DIFFERENCE} rounds verdict reason? mde seed_percent second_ratio sign_flip_p exploratory row_only "
     "size cpu_ratio cpu_low cpu_high spread cpu_spread cpu_verdict missing_rounds=missing pilot_ratio"
@@ -32,6 +34,7 @@ def comparison_as_object(evaluation: Evaluation) -> dict[str, Any]:
         "comparisons": [_comparison(each) for each in evaluation.comparisons],
         "warnings": [*evaluation.broken, *evaluation.warnings],
         "differences": differences_as_objects(evaluation),
+        "goes_with": [pick(each, GOES_WITH) for each in find_companions(evaluation)],
         "metrics": [_comparison(each) for each in evaluation.of_metrics],
         "outputs": [pick(each, OUTPUT) for each in evaluation.outputs],
         "means": [pick(each, MEAN) for each in evaluation.means],

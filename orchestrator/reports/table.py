@@ -25,6 +25,7 @@ from orchestrator.reports.columns import (
 )
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
+from orchestrator.reports.goes_with import describe_companions
 from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.steps import as_arms_of_steps, columns_of_steps, comparisons_of_steps, describe_losses
@@ -81,7 +82,12 @@ def layout(
     undecided_inside = [comparison for comparison in inside if cpu and is_left_to_cpu(comparison)]
     draw_comparisons = partial(_cases_table, evaluation, notes)
     parts.extend(_fit_with_cpu(draw_comparisons, inside, undecided_inside, judging, width))
-    closing = [*notes.lines(evaluation.plan.alpha), *render_losses(evaluation), *render_differences(evaluation)]
+    closing = (
+        *render_companions(evaluation),
+        *notes.lines(evaluation.plan.alpha),
+        *render_losses(evaluation),
+        *render_differences(evaluation),
+    )
     return Group(*parts, *below(closing))
 
 
@@ -164,6 +170,11 @@ def note_what_is_left_out(evaluation: Evaluation, arrangement: Arrangement) -> s
 def render_warnings(evaluation: Evaluation) -> Iterable[RenderableType]:
     for text in (*evaluation.broken, *evaluation.warnings):
         yield safe_text(f"warning: {clip(text, LONGEST)}", style="yellow")
+
+
+def render_companions(evaluation: Evaluation) -> Iterable[Text]:
+    for line in describe_companions(evaluation):
+        yield safe_text(clip(line, LONGEST))
 
 
 def render_differences(evaluation: Evaluation) -> Iterable[Text]:

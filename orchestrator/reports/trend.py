@@ -76,6 +76,7 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
         parts += [Text(), safe_text("comparisons inside a version: --table verdicts", style="dim")]
     plan = evaluation.plan
     below = (
+        *table.render_companions(evaluation),
         *notes.lines(plan.alpha),
         *table.render_differences(evaluation),
         safe_text(LEGEND.format(baseline=plan.targets[0]), style="dim"),

@@ -19,6 +19,7 @@ from orchestrator.reports.case_rows import (
 from orchestrator.reports.columns import format_estimate, format_interval
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
+from orchestrator.reports.goes_with import describe_companions
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.assets import asset, policy, template_environment
 from orchestrator.reports.html.calls import Calls
@@ -190,5 +191,6 @@ def _summary(evaluation: Evaluation) -> Sequence[str]:
     if not is_trend(evaluation.plan):
         losses = (f"{line}." for line in describe_losses(evaluation))
         more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(evaluation), *losses))
-        return [*sentences(evaluation), *more, *describe_cpu_times(evaluation)]
-    return [f"{case.label}: {trend.summarize_trend(points)}" for case, points in trend.points(evaluation).items()]
+        return [*sentences(evaluation), *describe_companions(evaluation), *more, *describe_cpu_times(evaluation)]
+    steps = (f"{case.label}: {trend.summarize_trend(points)}" for case, points in trend.points(evaluation).items())
+    return [*steps, *describe_companions(evaluation)]

@@ -166,6 +166,14 @@ def rows_of_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return drawn(matrix.layout(with_rows_of_metrics(), 100), 100, monkeypatch)
 
 
+def goes_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    one = case("training")
+    arms = (arm(one, "2.13.0", traces_per_call=0.04), arm(one, "2.16.2", traces_per_call=1.0))
+    slower = comparison(version_pair(one, "2.13.0", "2.16.2"), 10.0, "slower")
+    found = evaluation(plan=plan([one], ("2.13.0", "2.16.2")), arms=arms, comparisons=(slower,))
+    return drawn(matrix.layout(found, 120), 120, monkeypatch)
+
+
 def leak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     one, kib = case("leaky"), 2.0**10
     grows = comparison(
@@ -298,6 +306,7 @@ PRINTED: dict[str, list[Callable[[Path, pytest.MonkeyPatch], str]]] = {
     "nightly": [message],
     "own-program": [program],
     "targets": [moved, changed],
+    "why": [goes_with],
     "troubleshooting": [missing_python, disturbed, two_speeds],
 }
 

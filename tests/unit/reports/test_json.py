@@ -37,7 +37,7 @@ def report() -> dict[str, Any]:
 
 def test_it_has_exactly_the_keys_that_readers_rely_on(report: dict[str, Any]):
     assert report.keys() == {
-        "schema", "run", "arms", "comparisons", "warnings", "differences", "metrics", "outputs", "means",
+        "schema", "run", "arms", "comparisons", "warnings", "differences", "goes_with", "metrics", "outputs", "means",
     }  # fmt: skip
     assert report["schema"] == "tfcompare.comparison/1"
     assert report["run"].keys() == RUN

@@ -1,0 +1,202 @@
+"""Facts that go with a difference of times: what else the run saw of the two arms.
+
+A rule is asked only where times differ, so none can fire on equal arms. What goes with a difference need not be its
+cause, so no sentence says `why`.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.units import COUNT_PER_CALL
+from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation, Metric, VerdictName
+from orchestrator.reports.case_names import short_names
+from orchestrator.terminal.counts import format_count, name_some
+from orchestrator.terminal.durations import format_time
+
+# A table has at most this many such lines below it, each with at most this many cases.
+MOST_LINES, MOST_CASES = 3, 2
+# From this part of its calls on, an arm retraces in most of them, and from the second one on in each.
+MOST_CALLS, EACH_CALL = 0.5, 0.95
+# One thread that computes keeps almost a core busy.
+ONE_CORE = 0.9
+# Of the cores that the faster arm keeps busy, the slower one has at most this part, and the faster one has this many.
+FEWER, SEVERAL = 0.8, 1.3
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class DifferingArms:
+    """Two arms whose times differ in the report as a whole, and what else their comparisons say."""
+
+    slower: ArmResult
+    faster: ArmResult
+    # This is unknown on a GPU, and where CPU times themselves were judged.
+    cpu_verdict: VerdictName | None
+    on_gpu: bool
+    # The slower arm has more of these.
+    more: frozenset[Metric]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A fact about the slower of two arms, in the words that come before its cases, and the figure that shows it."""
+
+    name: str
+    holds: Callable[[DifferingArms], bool]
+    says: Callable[[ArmResult], str]
+    figure: Callable[[ArmResult], str]
+    # This follows the figure of the slower arm only.
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Companion:
+    """What goes with the difference of some cases: the fact, and the target or the case that is slower."""
+
+    rule: str
+    slower: str
+    faster: str
+    cases: tuple[str, ...]
+    text: str
+
+
+def _retraces(arms: DifferingArms) -> bool:
+    slow, fast = (arm.figures.get("traces_per_call") for arm in (arms.slower, arms.faster))
+    return slow is not None and fast is not None and slow >= MOST_CALLS and fast <= slow / 2
+
+
+def _count_cores(arm: ArmResult) -> float:
+    """Return how many cores an arm keeps busy while it is called."""
+    return arm.figures.get("cpu", 0.0) / arm.time_ms if arm.time_ms else 0.0
+
+
+def _waits(arms: DifferingArms) -> bool:
+    return arms.cpu_verdict == "same" and 0 < _count_cores(arms.slower) < ONE_CORE
+
+
+def _uses_fewer_cores(arms: DifferingArms) -> bool:
+    slow, fast = _count_cores(arms.slower), _count_cores(arms.faster)
+    return arms.cpu_verdict is not None and slow >= ONE_CORE and fast >= SEVERAL and slow <= FEWER * fast
+
+
+def _uses_no_gpu(arms: DifferingArms) -> bool:
+    slow, fast = (arm.figures.get("gpu_memory") for arm in (arms.slower, arms.faster))
+    return arms.on_gpu and not slow and bool(fast)
+
+
+def _show(metric: Metric) -> Callable[[ArmResult], str]:
+    return lambda arm: METRICS[metric].show(arm.figures[metric]) if arm.figures.get(metric) else NONE
+
+
+RULES = (
+    Rule(
+        "retraces",
+        _retraces,
+        lambda arm: f"retraces in {'every call' if arm.figures['traces_per_call'] >= EACH_CALL else 'most calls'} of",
+        lambda arm: COUNT_PER_CALL.show(arm.figures["traces_per_call"]).removesuffix(COUNT_PER_CALL.per),
+        " traces per call",
+    ),
+    Rule(
+        "no GPU",
+        _uses_no_gpu,
+        lambda arm: "takes no memory of the GPU in",
+        _show("gpu_memory"),
+    ),
+    Rule(
+        "waits",
+        _waits,
+        lambda arm: "waits in",
+        lambda arm: f"{format_time(arm.figures['cpu'])} of CPU time in {format_time(arm.time_ms or 0.0)}",
+    ),
+    Rule(
+        "fewer cores",
+        _uses_fewer_cores,
+        lambda arm: "keeps fewer cores busy in",
+        lambda arm: f"{_count_cores(arm):.1f}",
+        " cores",
+    ),
+    Rule(
+        "grows",
+        lambda arms: "leak" in arms.more,
+        lambda arm: "grows with each call of",
+        _show("leak"),
+    ),
+    Rule(
+        "slows down",
+        lambda arms: bool(arms.slower.drift and arms.slower.drift.rise > 0 and not arms.faster.drift),
+        lambda arm: "becomes slower from call to call in",
+        lambda arm: f"later calls take {math.expm1(arm.drift.rise):.0%} longer" if arm.drift else "settles",
+    ),
+)
+
+
+def find_companions(evaluation: Evaluation) -> tuple[Companion, ...]:
+    """Return what goes with the differences of a run, that of most cases first."""
+    names = short_names(arm.case for arm in evaluation.arms)
+    found: dict[tuple[str, str, str], list[DifferingArms]] = {}
+    rules = {rule.name: rule for rule in RULES}
+    for arms in _find_differing(evaluation):
+        slow, fast = arms.slower, arms.faster
+        across = slow.target != fast.target
+        who = (str(slow.target), str(fast.target)) if across else (names[slow.case.label], names[fast.case.label])
+        for rule in RULES:
+            if rule.holds(arms):
+                found.setdefault((rule.name, *who), []).append(arms)
+    companions = [
+        Companion(
+            rule,
+            slower,
+            faster,
+            tuple(arms.slower.case.label for arms in of_rule),
+            _tell(rules[rule], slower, faster, of_rule, [names[arms.slower.case.label] for arms in of_rule]),
+        )
+        for (rule, slower, faster), of_rule in found.items()
+    ]
+    return tuple(sorted(companions, key=lambda each: -len(each.cases)))
+
+
+def describe_companions(evaluation: Evaluation) -> Iterator[str]:
+    companions = find_companions(evaluation)
+    for companion in companions[:MOST_LINES]:
+        yield f"goes with: {companion.text}"
+    if (left := len(companions) - MOST_LINES) > 0:
+        yield f"and {format_count(left, 'more fact')} in --format json"
+
+
+def _find_differing(evaluation: Evaluation) -> Iterator[DifferingArms]:
+    """Yield the arms whose times differ, those whose times differ most first."""
+    by_key = {arm.key: arm for arm in evaluation.arms}
+    more: dict[tuple[ArmKey, ArmKey], set[Metric]] = {}
+    for metric, comparisons in evaluation.metrics.items():
+        for each in comparisons:
+            if (ordered := _order(each)) is not None:
+                more.setdefault(ordered, set()).add(metric)
+    for comparison in sorted(evaluation.comparisons, key=lambda each: -each.distance):
+        ordered = _order(comparison)
+        if ordered is None or not by_key.keys() >= set(ordered):
+            continue
+        slow, fast = (by_key[key] for key in ordered)
+        yield DifferingArms(
+            slow,
+            fast,
+            cpu_verdict=comparison.cpu_verdict,
+            on_gpu=evaluation.plan.device == "gpu",
+            more=frozenset(more.get(ordered, ())),
+        )
+
+
+def _order(comparison: Comparison) -> tuple[ArmKey, ArmKey] | None:
+    """Return the arms of a comparison, the one that has more of its metric first, or None if they do not differ."""
+    baseline, candidate = comparison.pair.arms
+    return {"slower": (candidate, baseline), "faster": (baseline, candidate)}.get(comparison.report_verdict)
+
+
+def _tell(rule: Rule, slower: str, faster: str, arms: Sequence[DifferingArms], names: Sequence[str]) -> str:
+    """Return the sentence about all cases of a fact, with the figures of the one whose times differ most."""
+    worst = arms[0]
+    figures = f"{rule.figure(worst.slower)}{rule.unit}; {faster}: {rule.figure(worst.faster)}"
+    if worst.slower.target == worst.faster.target:
+        return f"{slower} {rule.says(worst.slower).rpartition(' ')[0]} in {worst.slower.target} ({figures})"
+    return f"{slower} {rule.says(worst.slower)} {name_some(names, MOST_CASES)} ({figures})"

@@ -1,0 +1,146 @@
+"""Facts that go with differences of times: each rule where it holds and where it does not, and none on equal arms."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator.model import Drift, Evaluation
+from orchestrator.reports.goes_with import RULES, describe_companions, find_companions
+from tests.support.builders import NEW, OLD, arm, case, case_pair, comparison, evaluation, plan, version_pair
+
+CASES = tuple(case("power", n=name) for name in "abcd")
+MIB = 2.0**20
+# Of each rule: the slower arm and the faster one, what their comparison says besides, and the sentence.
+SLOW: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
+    "retraces": (
+        {"traces_per_call": 1.0}, {"traces_per_call": 0.04}, {},
+        "2.0.0 retraces in every call of power (1.00 traces per call; 1.0.0: 0.04)",
+    ),
+    "no GPU": (
+        {"gpu_memory": None}, {"gpu_memory": 512 * MIB}, {"device": "gpu"},
+        "2.0.0 takes no memory of the GPU in power (none; 1.0.0: 512 MiB)",
+    ),
+    "waits": (
+        {"time": 30.0, "cpu": 9.0}, {"time": 10.0, "cpu": 9.0}, {"cpu_verdict": "same"},
+        "2.0.0 waits in power (9.00 ms of CPU time in 30.0 ms; 1.0.0: 9.00 ms of CPU time in 10.0 ms)",
+    ),
+    "fewer cores": (
+        {"time": 20.0, "cpu": 20.0}, {"time": 10.0, "cpu": 19.0}, {"cpu_verdict": "same"},
+        "2.0.0 keeps fewer cores busy in power (1.0 cores; 1.0.0: 1.9)",
+    ),
+    "grows": (
+        {"leak": 8192.0}, {"leak": None}, {"more": "leak"},
+        "2.0.0 grows with each call of power (8.0 KiB per call; 1.0.0: none)",
+    ),
+    "slows down": (
+        {"drift": Drift(rise=math.log(1.3))}, {}, {},
+        "2.0.0 becomes slower from call to call in power (later calls take 30% longer; 1.0.0: settles)",
+    ),
+}  # fmt: skip
+
+
+def judged(
+    slow: dict[str, Any], fast: dict[str, Any], said: dict[str, Any], verdict: str = "slower", cases: int = 1
+) -> Evaluation:
+    """NEW against OLD in one or more cases; NEW is the slower one, unless the verdict says otherwise."""
+    own = CASES[:cases]
+    old, new = (slow, fast) if verdict == "faster" else (fast, slow)
+    arms = [arm(one, version, **figures) for one in own for version, figures in ((OLD, old), (NEW, new))]
+    metrics = {}
+    if metric := said.get("more"):
+        metrics[metric] = tuple(comparison(replace(version_pair(one), metric=metric), None, verdict) for one in own)
+    ratio = {"slower": 2.0, "faster": 0.5}.get(verdict, 1.0)
+    comparisons = [
+        comparison(version_pair(one), ratio + place / 100, verdict, cpu_verdict=said.get("cpu_verdict"))
+        for place, one in enumerate(own)
+    ]
+    return evaluation(
+        plan=plan(own, device=said.get("device", "cpu")), arms=tuple(arms), comparisons=tuple(comparisons),
+        metrics=metrics,
+    )  # fmt: skip
+
+
+def test_each_rule_is_tested():
+    assert list(SLOW) == [rule.name for rule in RULES]
+
+
+@pytest.mark.parametrize("rule", SLOW)
+def test_a_fact_goes_with_a_difference(rule: str):
+    slow, fast, said, sentence = SLOW[rule]
+    [found] = find_companions(judged(slow, fast, said))
+    assert (found.rule, found.slower, found.faster, found.cases) == (rule, NEW, OLD, (CASES[0].label,))
+    assert found.text == sentence
+
+
+@pytest.mark.parametrize("rule", SLOW)
+def test_it_is_told_of_the_slower_arm_whichever_of_the_two_that_is(rule: str):
+    slow, fast, said, _ = SLOW[rule]
+    [found] = find_companions(judged(slow, fast, said, "faster"))
+    assert (found.rule, found.slower, found.faster) == (rule, OLD, NEW)
+
+
+@pytest.mark.parametrize("verdict", ["same", "inconclusive"])
+@pytest.mark.parametrize("rule", SLOW)
+def test_no_rule_holds_where_times_are_not_shown_to_differ(rule: str, verdict: str):
+    slow, fast, said, _ = SLOW[rule]
+    assert find_companions(judged(slow, fast, said, verdict)) == ()
+
+
+@pytest.mark.parametrize("rule", SLOW)
+def test_no_rule_holds_where_only_the_faster_arm_is_so(rule: str):
+    slow, fast, said, _ = SLOW[rule]
+    if rule == "grows":
+        found = judged(fast, slow, said)
+        grown = tuple(replace(each, verdict="faster") for each in found.metrics["leak"])
+        assert find_companions(replace(found, metrics={"leak": grown})) == ()
+    else:
+        assert find_companions(judged(fast, slow, said)) == ()
+
+
+def test_a_difference_that_is_certain_only_in_its_row_has_no_such_line():
+    found = judged(*SLOW["retraces"][:3])
+    uncertain = tuple(replace(each, row_only=True) for each in found.comparisons)
+    assert find_companions(replace(found, comparisons=uncertain)) == ()
+
+
+def test_several_cases_are_one_sentence_with_the_figures_of_the_largest_difference():
+    slow, fast, said, _ = SLOW["retraces"]
+    found = judged(slow, fast, said, cases=4)
+    [line] = describe_companions(found)
+    assert line == (
+        "goes with: 2.0.0 retraces in every call of power d, power c and 2 more (1.00 traces per call; 1.0.0: 0.04)"
+    )
+    assert find_companions(found)[0].cases == tuple(each.label for each in reversed(CASES))
+
+
+def test_calls_that_retrace_often_are_not_said_to_do_so_each_time():
+    [found] = find_companions(judged({"traces_per_call": 0.6}, {"traces_per_call": 0.0}, {}))
+    assert "retraces in most calls of power (0.60 traces per call; 1.0.0: 0.00)" in found.text
+
+
+def test_a_comparison_inside_a_version_names_the_cases():
+    arms = (arm(CASES[0], NEW, traces_per_call=0.0), arm(CASES[1], NEW, traces_per_call=1.0))
+    pair = case_pair(*CASES[:2])
+    found = evaluation(plan=plan(CASES[:2]), arms=arms, comparisons=(comparison(pair, 9.0, "slower"),))
+    [line] = describe_companions(found)
+    assert line == "goes with: power b retraces in every call in 2.0.0 (1.00 traces per call; power a: 0.00)"
+
+
+def test_no_more_than_three_lines_are_below_the_table():
+    every = [each for rule in ("retraces", "waits", "grows", "slows down") for each in [SLOW[rule]]]
+    slow, fast, said = ({key: value for each in every for key, value in each[place].items()} for place in range(3))
+    lines = list(describe_companions(judged(slow, fast, said)))
+    assert [line.split(":")[0] for line in lines] == ["goes with"] * 3 + ["and 1 more fact in --format json"]
+
+
+@pytest.mark.parametrize("cpu", [None, "inconclusive", "slower"])
+def test_nothing_waits_unless_its_cpu_time_is_known_to_be_the_same(cpu: str | None):
+    slow, fast, _, _ = SLOW["waits"]
+    assert find_companions(judged(slow, fast, {"cpu_verdict": cpu})) == ()
+
+
+def test_figures_that_are_missing_hold_for_no_rule():
+    nothing = {"traces_per_call": None, "cpu": None, "leak": None, "gpu_memory": None}
+    assert find_companions(judged(nothing, nothing, {"cpu_verdict": "same", "device": "gpu"})) == ()
