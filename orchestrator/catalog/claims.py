@@ -165,6 +165,12 @@ def all_claims(workloads: dict[str, Workload]) -> dict[str, Claim]:
     return {path.stem: read_claim(path, workloads) for path in sorted(CLAIMS.glob("*.toml"))}
 
 
+def find_claims_about(workload: str, workloads: dict[str, Workload]) -> tuple[Claim, ...]:
+    """Return the claims that name a workload; only their files are read whole."""
+    named = f"{workload}["
+    return tuple(read_claim(path, workloads) for path in sorted(CLAIMS.glob("*.toml")) if named in path.read_text())
+
+
 def choose_claims(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -> tuple[Claim, ...]:
     """Return the named claims, or those of a suite, or all claims."""
     if suite is not None and suite not in SUITES:

@@ -5,12 +5,28 @@ cause, so no sentence says `why`.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from packaging.version import InvalidVersion, Version
+
+from orchestrator.catalog.claims import find_claims_about
+from orchestrator.catalog.found import all_found
+from orchestrator.catalog.workloads import all_workloads, source_hashes
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.units import COUNT_PER_CALL
-from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation, Metric, VerdictName
+from orchestrator.model import (
+    ArmKey,
+    ArmResult,
+    CasePair,
+    Claim,
+    Comparison,
+    Evaluation,
+    Expectation,
+    Manifest,
+    Metric,
+    VerdictName,
+)
 from orchestrator.reports.case_names import short_names
 from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.durations import format_time
@@ -154,7 +170,7 @@ def find_companions(evaluation: Evaluation) -> tuple[Companion, ...]:
         )
         for (rule, slower, faster), of_rule in found.items()
     ]
-    return tuple(sorted(companions, key=lambda each: -len(each.cases)))
+    return (*sorted(companions, key=lambda each: -len(each.cases)), *_find_published(evaluation))
 
 
 def describe_companions(evaluation: Evaluation) -> Iterator[str]:
@@ -163,6 +179,73 @@ def describe_companions(evaluation: Evaluation) -> Iterator[str]:
         yield f"goes with: {companion.text}"
     if (left := len(companions) - MOST_LINES) > 0:
         yield f"and {format_count(left, 'more fact')} in --format json"
+
+
+def _find_published(evaluation: Evaluation) -> Iterable[Companion]:
+    """Return claims that were reproduced and are about the same step of a built-in workload between the same targets.
+
+    A run of claims has a report of its claims already.
+    """
+    if evaluation.plan.claims:
+        return ()
+    names = short_names(arm.case for arm in evaluation.arms)
+    known: dict[str, Sequence[Claim]] = {}
+    found: dict[tuple[str, str, str], Companion] = {}
+    for comparison in evaluation.comparisons:
+        workload, ordered = comparison.pair.workload, _order(comparison)
+        if ordered is None:
+            continue
+        if workload not in known:
+            known[workload] = _find_reproduced(workload, evaluation.manifest)
+        same = (each for each in known[workload] if any(_is_same_step(comparison, one) for one in each.expectations))
+        if claim := next(same, None):
+            slow, fast = ordered
+            across = slow.target != fast.target
+            slower, faster = (str(each.target) if across else names[each.case] for each in ordered)
+            text = f"a report that was reproduced, {claim.name}: {claim.title}"
+            if better := _name_better(claim, slow, fast):
+                text += f"; {better} is faster there"
+            first = found.get((claim.name, slower, faster))
+            cases = (*first.cases, slow.case) if first else (slow.case,)
+            found[claim.name, slower, faster] = Companion("published", slower, faster, cases, text)
+    return found.values()
+
+
+def _find_reproduced(name: str, manifest: Manifest) -> Sequence[Claim]:
+    """Return the claims about a workload that were reproduced, if it is built in and was measured as it is now."""
+    workloads = all_workloads()
+    if name not in workloads or manifest.sources.get(name) != source_hashes([workloads[name]])[name]:
+        return ()
+    found = all_found()
+    claims = find_claims_about(name, workloads)
+    return [each for each in claims if each.name in found and found[each.name].answer.startswith("reproduced")]
+
+
+def _is_same_step(comparison: Comparison, expected: Expectation) -> bool:
+    """Return whether a comparison shows the effect of a claim; the releases of a run may be farther apart."""
+    ours, theirs = comparison.pair, expected.pair
+    if ours.kind != theirs.kind or theirs.metric != "time" or expected.effect != comparison.report_verdict:
+        return False
+    (our_old, our_new), (old, new) = ours.arms, theirs.arms
+    if (our_old.case, our_new.case) != (old.case, new.case):
+        return False
+    if isinstance(theirs, CasePair):
+        return our_new.target == new.target
+    try:
+        order = [Version(str(each.target)) for each in (our_old, old, new, our_new)]
+    except InvalidVersion:
+        return False
+    return order == sorted(order)
+
+
+def _name_better(claim: Claim, slow: ArmKey, fast: ArmKey) -> str:
+    """Return a third case that the claim expects to be faster than the slower one, or ''."""
+    for each in claim.expectations:
+        baseline, candidate = each.pair.arms
+        is_about = isinstance(each.pair, CasePair) and each.effect == "faster" and baseline.case == slow.case
+        if is_about and candidate.case != fast.case:
+            return candidate.case
+    return ""
 
 
 def _find_differing(evaluation: Evaluation) -> Iterator[DifferingArms]:

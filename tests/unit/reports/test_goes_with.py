@@ -6,9 +6,22 @@ from typing import Any
 
 import pytest
 
-from orchestrator.model import Drift, Evaluation
+from orchestrator.catalog.workloads import all_workloads, source_hashes
+from orchestrator.model import Case, Drift, Evaluation
 from orchestrator.reports.goes_with import RULES, describe_companions, find_companions
-from tests.support.builders import NEW, OLD, arm, case, case_pair, comparison, evaluation, plan, version_pair
+from tests.support.builders import (
+    NEW,
+    OLD,
+    arm,
+    case,
+    case_pair,
+    claim,
+    comparison,
+    evaluation,
+    manifest,
+    plan,
+    version_pair,
+)  # fmt: skip
 
 CASES = tuple(case("power", n=name) for name in "abcd")
 MIB = 2.0**20
@@ -144,3 +157,64 @@ def test_nothing_waits_unless_its_cpu_time_is_known_to_be_the_same(cpu: str | No
 def test_figures_that_are_missing_hold_for_no_rule():
     nothing = {"traces_per_call": None, "cpu": None, "leak": None, "gpu_memory": None}
     assert find_companions(judged(nothing, nothing, {"cpu_verdict": "same", "device": "gpu"})) == ()
+
+
+UNCOMPILED = case("predict", call="predict", state="uncompiled", model="none")
+
+
+def measured(one: Case, old: str, new: str, verdict: str = "slower", **changes: Any) -> Evaluation:
+    """A built-in case, as it is now, in two releases."""
+    sources = source_hashes([all_workloads()[one.workload]])
+    return evaluation(
+        plan=plan([one], (old, new), **changes),
+        manifest=manifest((old, new), sources=sources),
+        arms=(arm(one, old), arm(one, new)),
+        comparisons=(comparison(version_pair(one, old, new), 9.0 if verdict == "slower" else 0.1, verdict),),
+    )
+
+
+@pytest.mark.parametrize(("old", "new"), [("2.0.0", "2.1.4"), ("2.0.0", "2.2.3"), ("1.14.0", "2.13.0")])
+def test_a_report_that_was_reproduced_is_named_where_its_step_lies_between_the_releases(old: str, new: str):
+    [found] = find_companions(measured(UNCOMPILED, old, new))
+    assert (found.rule, found.slower, found.faster, found.cases) == ("published", new, old, (UNCOMPILED.label,))
+    assert found.text == (
+        "a report that was reproduced, uncompiled-predict-2-1: predict of a model that was never compiled becomes much "
+        "slower in TensorFlow 2.1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "changes"),
+    [
+        # The step is before these releases, or goes the other way.
+        ("2.2.3", "2.13.0", "slower", {}),
+        ("2.0.0", "2.1.4", "faster", {}),
+        ("2.1.4", "2.0.0", "slower", {}),
+        ("2.0.0", "2.1.4", "same", {}),
+        # Its claims have a report already.
+        ("2.0.0", "2.1.4", "slower", {"claims": (claim(),)}),
+        # A changed version may be slower for another reason.
+        ("2.0.0", "onednn-off", "slower", {}),
+    ],
+)
+def test_another_step_names_no_report(old: str, new: str, verdict: str, changes: dict[str, Any]):
+    assert find_companions(measured(UNCOMPILED, old, new, verdict, **changes)) == ()
+
+
+def test_a_workload_of_the_same_name_that_is_another_one_names_no_report():
+    found = measured(UNCOMPILED, "2.0.0", "2.1.4")
+    other = replace(found.manifest, sources={"predict": 64 * "0"})
+    assert find_companions(replace(found, manifest=other)) == ()
+
+
+def test_what_was_reported_to_help_is_named():
+    slow, plain = case("scalar_loop", style="function"), case("scalar_loop", style="python")
+    arms = (arm(plain, "2.1.4"), arm(slow, "2.1.4"))
+    found = evaluation(
+        plan=plan([plain, slow], ("2.1.4", "2.2.3")),
+        manifest=manifest(("2.1.4",), sources=source_hashes([all_workloads()["scalar_loop"]])),
+        arms=arms, comparisons=(comparison(case_pair(plain, slow, "2.1.4"), 200.0, "slower"),),
+    )  # fmt: skip
+    [published] = find_companions(found)
+    assert "scalar-loop-slow: a loop over scalars is far slower inside a tf.function than in Python" in published.text
+    assert published.text.endswith("; scalar_loop[style=jit] is faster there")
