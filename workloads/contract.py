@@ -7,7 +7,8 @@ Each line is one JSON object. The host sends commands, and waits for one event a
                                          none, also what the driver says and which libraries are absent
     open  -> opened | refused | died     a fork of the worker or, if `hello` forbade forks, the worker itself, once;
                                          with the `words` of a program, each call runs that program and no workload;
-                                         with `once`, only the first call is made, and it is closed without a burst
+                                         with `once`, only the first call is made, and it is closed without a burst;
+                                         with `count`, two calls more are made at the end, and their functions counted
     burst -> measured | died     `calls` timed calls of the replicate's step, and more until `least_s` have passed
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
     profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends, without rows. For 0
@@ -88,6 +89,9 @@ FIELDS = (
     Field("memory_kb", "int64", True, "most memory without pages of files, up to the end of the fifth call"),
     Field("growth_bytes", "int64", True, "by how much a call lets the resident set grow, a median of slopes"),
     Field("growth_calls", "int32", True, "calls between the first and the last reading of that"),
+    # Only a run that asks for them has these.
+    Field("python_calls", "int64", True, "functions of Python that a further call of the step runs"),
+    Field("next_python_calls", "int64", True, "those that the call after it runs"),
     Field("output", "label", True, "sketch of what the first call returned, as JSON"),
     Field("fifth_output", "label", True, "sketch of what the fifth call returned, as JSON"),
 )
@@ -119,6 +123,7 @@ COMMANDS = {
         "seed": int,
         "warmup": int,
         "once": bool,
+        "count": bool,
         "timeout_s": float,
     },
     "burst": {"replicate": int, "calls": int, "timeout_s": float, "least_s": float},

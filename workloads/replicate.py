@@ -11,7 +11,7 @@ import time
 import traceback
 from functools import lru_cache
 
-from workloads import backends, compat, contract, cuda, readings, values
+from workloads import backends, compat, contract, counting, cuda, readings, values
 from workloads.sketches import sketch
 
 MESSAGE_LIMIT, NAME_LIMIT = 500, 100
@@ -358,6 +358,13 @@ class Replicate:
         self.usage.stop()
         return self._answer("measured", walls_ns=walls, cpu_ns=cpu_ns)
 
+    def _count_python(self):
+        """Count what two further calls run, outside of bursts: a profiler makes them several times as long."""
+        self.stage = "a counted call"
+        counts, result = counting.count_twice(self.step)
+        values.to_host(result)
+        return counts
+
     def _lead_in(self):
         """Make calls that are not timed, until caches are warm."""
         begun = time.perf_counter()
@@ -371,6 +378,7 @@ class Replicate:
 
     def _close(self):
         self._read()
+        counts = self._count_python() if self.order["count"] and not self.order["once"] else (None, None)
         growth_bytes, growth_calls = self.memory.growth()
         facts = dict(
             self.usage.totals,
@@ -382,6 +390,8 @@ class Replicate:
             later_traces=self.tracing.later(),
             calls=self._count(),
             untimed_ns=int(self.untimed_s * 1e9),
+            python_calls=counts[0],
+            next_python_calls=counts[1],
             output=self.output,
             fifth_output=self.fifth_output,
             items=self.items,

@@ -66,6 +66,7 @@ FINDING = f"earlier later verdict size {OF_RATIO} {OF_DIFFERENCE} rounds reason?
 WIDE = 100
 # A narrower table of three-part versions has no room for the count of versions that were left out.
 COUNTS_FROM = 70
+BETWEEN = "between"
 PLOT = "plot: ratio to {first} with its interval on a log scale, multiplied over the runs on the way · "
 LEGEND = "step: {figure} to the row above, both measured in one run · share: of the whole change"
 RATIO, DIFFERENCE = "ratio", "difference"
@@ -82,8 +83,9 @@ def layout_search(state: State, result: SearchResult, width: int) -> RenderableT
     for index, line in enumerate(conclusions(state, result)):
         parts.append(safe_text(line, style="bold" if index == 0 else ""))
     if result.overall is not None:
-        parts += [Text(), _path_table(state, result, width, notes)]
-        counts = LEGEND_OF_COUNTS if width >= COUNTS_FROM and any(part.inside for part in result.parts) else ""
+        path = _path_table(state, result, width, notes)
+        parts += [Text(), path]
+        counts = LEGEND_OF_COUNTS if BETWEEN in path.headers else ""
         figure = name_figure(state.question.metric)
         plot = "" if figure == DIFFERENCE else PLOT.format(first=state.question.good)
         parts.append(safe_text(plot + LEGEND.format(figure=figure) + counts, style="dim"))
@@ -184,7 +186,7 @@ def _path_table(state: State, result: SearchResult, width: int, notes: Notes) ->
     visited = join_ratios(state.question.good, state.findings, state.question.metric).values()
     changed = result.overall is not None and result.overall.changed
     between_column = RatioColumn[PathRow](
-        header="between", cell=lambda row: str(len(row.between) or ""), right=True, since=COUNTS_FROM
+        header=BETWEEN, cell=lambda row: str(len(row.between) or ""), right=True, since=COUNTS_FROM
     )
     return ratio_table(
         safe_text("versions measured", style="bold"),

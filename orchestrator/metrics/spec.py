@@ -54,6 +54,8 @@ class MetricSpec:
     of_targets: bool = False
     # If set, the figure is exact, and chance plays no part.
     exact: bool = False
+    # This reads what the next call of a replicate had. Counts that differ from call to call are not compared.
+    read_next: Callable[[Replicate], float | None] | None = None
     # These metrics are judged together with it.
     judged_with: tuple[Metric, ...] = ()
     # A replicate needs this many calls to show anything. Quick cases make them if a run asks for this metric.

@@ -9,7 +9,7 @@ from rich.text import Text
 from orchestrator.model import ShownVerdict
 from orchestrator.reports.columns import STYLES
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.ratio_plot import RatioScale, Span, cells_for
+from orchestrator.reports.ratio_plot import FEWEST_CELLS, RatioScale, Span, cells_for
 
 Row = TypeVar("Row")
 
@@ -57,13 +57,19 @@ def ratio_table(
     ratio. The scale also has room for the ratios in `also`, which have no row.
     """
     before, after = ([column for column in columns if width >= column.since] for columns in (before, after))
-    columns = [*before, *after]
     points = [point(row) for row in rows]
-    cells = [[column.cell(row) for column in columns] for row in rows]
-    widths = [
-        max(len(column.header), *(len(str(cell)) for cell in of_column))
-        for column, of_column in zip(columns, zip(*cells, strict=True), strict=True)
-    ]
+    # Long names take the room of columns that narrow terminals do without.
+    while True:
+        columns = [*before, *after]
+        cells = [[column.cell(row) for column in columns] for row in rows]
+        widths = [
+            max(len(column.header), *(len(str(cell)) for cell in of_column))
+            for column, of_column in zip(columns, zip(*cells, strict=True), strict=True)
+        ]
+        least = max(columns, key=lambda column: column.since)
+        if not least.since or sum(widths) + FEWEST_CELLS + 2 * len(widths) < width:
+            break
+        before, after = ([column for column in each if column is not least] for each in (before, after))
     if not any(row_point.ratio for row_point in points):
         plain = Grid(
             title=title,

@@ -26,6 +26,7 @@ from orchestrator.model import (
 )
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import read_journal_record
+from orchestrator.results.counts import INCONCLUSIVE, find_disagreement
 from orchestrator.results.endings import Endings, join_endings, summarise_endings
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.parts import number_parts, shift_numbers
@@ -284,11 +285,13 @@ def judge_metrics(
                 judged[metric] = further(gathered, pairs, arms)
                 continue
             # These figures are exact; a pair that lacks one of them is left out.
-            compared = []
+            compared, margin = [], find_margin(gathered.plan, metric)
             for pair in pairs:
                 baseline, candidate = (find_figure(spec, arms, key) for key in pair.arms)
                 if baseline and candidate:
-                    compared.append(compare_figures(pair, baseline, candidate, find_margin(gathered.plan, metric)))
+                    disagreement = find_disagreement(spec, pair, gathered.by_arm.replicates, gathered.manifest.workers)
+                    exact = compare_figures(pair, baseline, candidate, margin)
+                    compared.append(replace(exact, **INCONCLUSIVE, reason=disagreement) if disagreement else exact)
             judged[metric] = tuple(compared)
     return judged
 

@@ -68,6 +68,8 @@ class Row(BaseModel):
     memory_kb: Amount | None
     growth_bytes: Change | None
     growth_calls: Count | None
+    python_calls: Amount | None
+    next_python_calls: Amount | None
     output: str | None
     fifth_output: str | None
 

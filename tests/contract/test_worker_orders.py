@@ -246,7 +246,7 @@ def test_a_replicate_that_is_open_cannot_be_opened_again(veteran: Bench):
     assert isinstance(opened, Opened)
     again = veteran.ask(
         "open", replicate=number, case="good", workload="good", params={}, program={}, round=1, position=0, seed=1,
-        warmup=1, once=False, timeout_s=1.0,
+        warmup=1, once=False, count=False, timeout_s=1.0,
     )  # fmt: skip
     assert again == {"kind": "error", "message": f"replicate {number} is open already"}
     assert isinstance(veteran.burst(number), Burst)

@@ -83,13 +83,14 @@ class Bench:
     def open(
         self, workload: str, params: dict[str, str] | None = None, *, round: int = 1, warmup: int = 1, seed: int = 1,
         timeout_s: float = PATIENCE_S, program: Sequence[str] = (), large: Sequence[str] = (), once: bool = False,
+        count: bool = False,
     ) -> tuple[int, Opened | Refused | Died]:  # fmt: skip
         """The new replicate's number, and what came of opening it."""
         number = next(self._numbers)
         case = Case(workload, tuple((params or {}).items()))
         answer = self.client.open(
             case, replicate=number, round=round, position=0, seed=seed, warmup=warmup, timeout_s=timeout_s,
-            program=program, large=large, once=once,
+            program=program, large=large, once=once, count=count,
         )  # fmt: skip
         return number, answer
 

@@ -96,6 +96,13 @@ WORKLOADS = {
 }
 WORKLOADS |= {
     "traces_per_call": WORKLOADS["traces"],
+    "calls": """
+        def own():
+            return 1
+
+        def build(tf, params):
+            return lambda: time.sleep(0.002) or [own() for _ in range(60 if NEWER else 20)]
+        """,
     **dict.fromkeys(("import", "size"), WORKLOADS["build"]),
     "gpu_memory": """
         def build(tf, params):
@@ -112,7 +119,7 @@ WORKLOADS |= {
 # flags or workers.
 RUNS = (
     ("time", "first", "build", "cpu"),
-    ("memory", "leak", "traces", "traces_per_call"),
+    ("memory", "leak", "traces", "traces_per_call", "calls"),
     ("p50", "p95", "output"),
     ("p99",),
     ("gpu_memory",),
@@ -121,7 +128,7 @@ RUNS = (
     ("import", "size"),
 )
 # Other processes cannot upset these.
-UNMOVED = ("memory", "leak", "gpu_memory", "traces", "traces_per_call", "size")
+UNMOVED = ("memory", "leak", "gpu_memory", "traces", "traces_per_call", "calls", "size")
 
 
 @pytest.fixture

@@ -192,8 +192,9 @@ class WorkerClient:
     def open(
         self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float,
         program: Sequence[str] = (), large: Sequence[str] = (), once: bool = False,
+        count: bool = False,
     ) -> Opened | Refused | Died:  # fmt: skip
-        """Open a replicate; `once` lets it make its first call and no other."""
+        """Open a replicate; `once` lets it make its first call and no other, and `count` two more that are counted."""
         order = {
             "kind": "open",
             "replicate": replicate,
@@ -206,6 +207,7 @@ class WorkerClient:
             "seed": seed,
             "warmup": warmup,
             "once": once,
+            "count": count,
             "timeout_s": timeout_s,
         }
         event = self._order(order, timeout_s, OpenedEvent)

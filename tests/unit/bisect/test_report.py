@@ -17,8 +17,8 @@ from orchestrator.bisect.wording import announce_step, conclusions
 from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
 from tests.support.kept import kept
-from tests.support.searches import SCENES
-from tests.support.worlds import MARGIN, finding
+from tests.support.searches import SCENES, told
+from tests.support.worlds import MARGIN, finding, stepped
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "bisect-1.json").read_text())
 
@@ -46,6 +46,17 @@ def test_no_line_is_wider_than_the_terminal(monkeypatch: pytest.MonkeyPatch, sce
     if table := shown.partition("versions measured")[2]:
         known = SCENES[scene]()
         assert all(row.version in table for row in report.path_rows(known, known.search_result))
+
+
+@pytest.mark.parametrize("width", [70, 80, 100, 120])
+def test_no_name_of_a_commit_breaks(monkeypatch: pytest.MonkeyPatch, width: int):
+    monkeypatch.setenv("COLUMNS", str(width))
+    commits = [f"keras-{number:012x}" for number in range(9)]
+    known = told(stepped(commits, {3: -4.4}), commits, most=3)
+    table = text(known).partition("versions measured")[2]
+    assert all(row.version in table for row in report.path_rows(known, known.search_result))
+    explained = "how many versions before this one" in " ".join(table.split())
+    assert ("between" in table.splitlines()[1]) == explained == (width >= 80)
 
 
 def first(scene: str) -> tuple[str, ...]:
