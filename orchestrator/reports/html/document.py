@@ -188,9 +188,10 @@ def _title(plan: Plan) -> str:
 
 def _summary(evaluation: Evaluation) -> Sequence[str]:
     """Return one sentence per version or, for many versions, one per case about the steps between neighbours."""
+    facts = [f"{line[0].upper()}{line[1:]}." for line in describe_companions(evaluation)]
     if not is_trend(evaluation.plan):
         losses = (f"{line}." for line in describe_losses(evaluation))
         more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(evaluation), *losses))
-        return [*sentences(evaluation), *describe_companions(evaluation), *more, *describe_cpu_times(evaluation)]
+        return [*sentences(evaluation), *facts, *more, *describe_cpu_times(evaluation)]
     steps = (f"{case.label}: {trend.summarize_trend(points)}" for case, points in trend.points(evaluation).items())
-    return [*steps, *describe_companions(evaluation)]
+    return [*steps, *facts]
