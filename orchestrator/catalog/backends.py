@@ -19,6 +19,7 @@ from orchestrator.catalog.version import FlavourName
 from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
 from orchestrator.machine.supported import OLDEST_GLIBC, find_architecture
+from orchestrator.redact import mask_login
 
 TORCH = "torch"
 CPU_BUILD = "+cpu"
@@ -88,4 +89,4 @@ def fetch_linked(lock: Path, python: str, folder: Path) -> str:
             )
         except subprocess.TimeoutExpired:
             return f"pip got no wheel of {', '.join(pin.name for pin in local)} in {FETCH_TIMEOUT_S / 60:.0f} minutes"
-    return done.stderr.strip() if done.returncode else ""
+    return mask_login(done.stderr.strip()) if done.returncode else ""

@@ -130,6 +130,15 @@ def test_a_wheel_that_is_nowhere_is_told(linked: Linked):
     assert fetched == []
 
 
+def test_the_login_of_a_page_is_not_told(linked: Linked, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PIP_FIND_LINKS", "http://me:extremely-secret@127.0.0.1:1/wheels")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    missing, fetched = linked.fetch("engine==1.0+cpu")
+    assert "No matching distribution found" in missing
+    assert "secret" not in missing
+    assert fetched == []
+
+
 @pytest.mark.parametrize(("value", "is_noted"), [("jax", True), ("tensorflow", False), (None, False)])
 def test_the_backend_of_the_shell_is_not_passed_on(value: str | None, is_noted: bool, monkeypatch: pytest.MonkeyPatch):
     if value is None:
