@@ -4,7 +4,7 @@ import sys
 
 
 class PythonCalls:
-    """The functions of Python that this thread calls while the counter is entered."""
+    """The functions of Python that this thread calls while the counter is entered; None if the call took it away."""
 
     def __init__(self):
         self.count = 0
@@ -18,6 +18,8 @@ class PythonCalls:
         return self
 
     def __exit__(self, *_):
+        if sys.getprofile() != self._see:
+            self.count = None
         sys.setprofile(self._before)
         if self._collects:
             gc.enable()

@@ -54,6 +54,12 @@ def test_what_ends_with_a_result_is_no_part_of_the_next_call(bench: Bench):
     assert {(each.python_calls, each.next_python_calls) for each in counted} == {(1, 1)}
 
 
+@pytest.mark.parametrize("other", ["None", "lambda *_: None"])
+def test_a_call_that_takes_the_counter_away_has_no_count(bench: Bench, other: str):
+    counted = count(bench, f"import sys; sys.setprofile({other}); own()")
+    assert {(each.python_calls, each.next_python_calls) for each in counted} == {(None, None)}
+
+
 def test_calls_that_run_more_each_time_are_seen_to(bench: Bench):
     for each in count(bench, BODIES["grows"]):
         assert each.python_calls is not None

@@ -1,6 +1,10 @@
 """Processes that tests start by way of others, and wait to see end."""
 
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 # Long enough for a busy machine; what ends at all ends in a moment.
@@ -31,3 +35,13 @@ def read_pids(file: Path, count: int = 1) -> list[int]:
         assert time.monotonic() < until, f"{file} has no {count} lines"
         time.sleep(0.01)
     return list(map(int, file.read_text().split()))
+
+
+@contextmanager
+def start_neighbours(count: int) -> Iterator[None]:
+    """This many processes that compute without end."""
+    with ExitStack() as started:
+        for _ in range(count):
+            process = started.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            started.callback(process.kill)
+        yield

@@ -4,14 +4,11 @@ The real command and real workers measure; TensorFlow is the stub.
 """
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.support.processes import start_neighbours
 from tests.support.truths import Stage
 
 pytestmark = pytest.mark.slow
@@ -42,15 +39,6 @@ BODIES = {
 FLAGS = ("--rounds", "4", "--metric", "time,calls", "--fail-on", "calls:more>2%")
 
 
-@contextmanager
-def neighbours(count: int) -> Iterator[None]:
-    with ExitStack() as started:
-        for _ in range(count):
-            process = started.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
-            started.callback(process.kill)
-        yield
-
-
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path, {}, {})
@@ -61,7 +49,7 @@ def workloads(*names: str) -> dict[str, str]:
 
 
 def test_verdicts_on_counts_are_those_of_the_truth_on_a_busy_machine(stage: Stage):
-    with neighbours(len(os.sched_getaffinity(0))):
+    with start_neighbours(len(os.sched_getaffinity(0))):
         code, answer, told = stage.measure(workloads(*BODIES), *FLAGS, differ=True)
     assert code == 1, told
     assert "1 calls:more>2%" in told

@@ -4,15 +4,12 @@ Each case has a known truth; TensorFlow is the stub.
 """
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from orchestrator.results.run import load_run
+from tests.support.processes import start_neighbours
 from tests.support.truths import Stage, measure_twice
 
 pytestmark = pytest.mark.slow
@@ -137,19 +134,9 @@ def test_a_program_is_judged_by_the_cpu_time_of_all_its_processes(stage: Stage):
     assert measure_twice(stage, {"slower"}, measure_program) == {"slower"}
 
 
-@contextmanager
-def neighbours(count: int) -> Iterator[None]:
-    """This many processes that compute without end."""
-    with ExitStack() as started:
-        for _ in range(count):
-            process = started.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
-            started.callback(process.kill)
-        yield
-
-
 def test_on_a_busy_machine_ratios_are_called_mixtures_and_cpu_time_has_the_truth(stage: Stage):
     names = ("equal", "ten_percent_more")
-    with neighbours(2 * len(os.sched_getaffinity(0))):
+    with start_neighbours(2 * len(os.sched_getaffinity(0))):
         flags = ("--rounds", "6", "--metric", "time")
         _, answer, told = stage.measure(workloads(*names), *flags, differ=True)
     mixtures = [warning for warning in answer["warnings"] if "all cores were shared with other work" in warning]

@@ -1,4 +1,4 @@
-"""What goes with a difference is told of the case that has it, and of no other, by the real command and real workers.
+"""The real command with real workers tells each fact of the case that has it, and of no other case.
 
 TensorFlow is the stub, and each case has a known truth.
 """
