@@ -57,7 +57,8 @@ def test_verdicts_on_counts_are_those_of_the_truth_on_a_busy_machine(stage: Stag
     assert {name: found[name]["verdict"] for name in BODIES} == {name: truth for name, (_, truth) in BODIES.items()}
     assert found["more"]["ratio"] == pytest.approx(1051 / 1001)
     assert found["slightly_more"]["size"] == "slight"
-    assert found["varies"]["reason"].startswith("counts vary in ")
+    # By chance, each of a few calls may run more than the one before.
+    assert found["varies"]["reason"].startswith(("counts vary in ", "counts grow from call to call in "))
     assert found["grows"]["reason"].startswith("counts grow from call to call in ")
 
 
