@@ -69,8 +69,8 @@ def test_a_change_of_ones_own_code_is_found_and_an_unchanged_one_is_not(
 @pytest.mark.tensorflow
 def test_a_program_has_revisions_as_well(tfcompare: str, own: Path, tmp_path: Path, stub_cache: dict[str, str]) -> None:
     repository.commit(own, {"train.py": PROGRAM})
-    repository.commit(own, {"helper.py": "PAUSE_S = 0.4\n"})
-    flags = ("--engine", "venv", "--rounds", "4", "--output", tmp_path / "run")
+    repository.commit(own, {"helper.py": "PAUSE_S = 1.2\n"})
+    flags = ("--engine", "venv", "--rounds", "6", "--output", tmp_path / "run")
     words = ("--", "python", "train.py")
     code, answer, stderr = compare(tfcompare, "2.13", "2.13 @HEAD~1", *flags, *words, env=stub_cache, cwd=own)
     assert code == 0, stderr
