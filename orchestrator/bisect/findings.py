@@ -162,13 +162,14 @@ def _find_against_baseline(
         return
     for comparison in evaluation.comparisons:
         if comparison.pair.metric == metric:
-            yield _convert_comparison(baseline, comparison, thorough=thorough)
+            later = version_of(comparison.pair.arms[1].target)
+            yield convert_comparison(baseline, later, comparison, thorough=thorough)
 
 
-def _convert_comparison(baseline: str, comparison: Comparison, *, thorough: bool = False) -> BisectFinding:
+def convert_comparison(earlier: str, later: str, comparison: Comparison, *, thorough: bool = False) -> BisectFinding:
     return BisectFinding(
-        earlier=baseline,
-        later=version_of(comparison.pair.arms[1].target),
+        earlier=earlier,
+        later=later,
         verdict=comparison.verdict,
         # A search has a different rule for what is certain, so this reason does not apply to it.
         reason="" if comparison.row_only else comparison.reason,
@@ -193,5 +194,6 @@ def compare_sizes(
     findings = []
     for earlier, later in wanted.pairs:
         pair = TargetPair(case=case, baseline=Target(earlier), candidate=Target(later), metric=spec.name)
-        findings.append(_convert_comparison(earlier, compare_figures(pair, sizes[earlier], sizes[later], margin)))
+        sized = compare_figures(pair, sizes[earlier], sizes[later], margin)
+        findings.append(convert_comparison(earlier, later, sized))
     return tuple(findings)

@@ -1,6 +1,5 @@
 """A search as one HTML file that needs nothing but a browser: it has no script, and the plot is drawn into it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
@@ -11,27 +10,17 @@ from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions
 from orchestrator.metrics.followed import describe_followed
 from orchestrator.reports.columns import MARKS
-from orchestrator.reports.html.assets import asset, policy, template_environment
+from orchestrator.reports.html.answer import AnswerPage, PageFigure, PageLine, PageTable, render_answer
 from orchestrator.reports.html.charts import DrawnRatio, DrawnStep, draw_trend
 from orchestrator.reports.html.rows import TableColumn
 from orchestrator.terminal import output_file
 
 PAGE = "report.html"
-
-
-@dataclass(frozen=True)
-class PageLine:
-    cells: tuple[str, ...]
-    verdict: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the page; the column named `verdict` has the colour of its row's verdict."""
-
-    title: str
-    columns: tuple[TableColumn, ...]
-    rows: tuple[PageLine, ...]
+CAPTION = (
+    "Ratio of the {about} to {first}, on a log scale, of every version that was measured. Only versions of one run "
+    "have a measured ratio; other ratios are multiplied over the runs on the way, and their intervals joined. A dashed "
+    "line stands between two versions that differ, both measured in one run."
+)
 
 
 STEP_COLUMNS = (
@@ -51,27 +40,27 @@ def write_page(state: State, result: SearchResult, folder: Path) -> Path:
 
 
 def render_search(state: State, result: SearchResult) -> str:
-    style = asset("page.css")
-    environment = template_environment(Path(__file__).parent)
-    question = state.question
-    steps = f"{question.good} to {question.bad}"
-    return environment.get_template("page.html.j2").render(
-        policy=policy(style),
-        style=style,
-        title=f"{state.case.workload} from {steps}",
-        case=state.case.label,
-        created=state.created,
-        facts=describe_search(state),
-        conclusions=conclusions(state, result),
-        notes=[
-            *(f"{skipped.version} was left out: {skipped.reason}" for skipped in state.skipped.values()),
-            *state.notes,
-        ],
-        first=question.good,
-        about=describe_followed(question.metric, question.run.judge),
-        plot=_plot(state, result) if result.overall and name_figure(question.metric) == RATIO else "",
-        label=" ".join(conclusions(state, result)),
-        tables=_tables(state, result),
+    question, found = state.question, conclusions(state, result)
+    figures = []
+    if result.overall and name_figure(question.metric) == RATIO:
+        about = describe_followed(question.metric, question.run.judge)
+        caption = CAPTION.format(about=about, first=question.good)
+        figures.append(PageFigure("Ratios", _plot(state, result), caption, " ".join(found)))
+    return render_answer(
+        AnswerPage(
+            command="bisect",
+            title=f"{state.case.workload} from {question.good} to {question.bad}",
+            case=state.case.label,
+            created=state.created,
+            facts=describe_search(state),
+            conclusions=found,
+            notes=[
+                *(f"{skipped.version} was left out: {skipped.reason}" for skipped in state.skipped.values()),
+                *state.notes,
+            ],
+            figures=figures,
+            tables=_tables(state, result),
+        )
     )
 
 
@@ -88,10 +77,10 @@ def _plot(state: State, result: SearchResult) -> Markup:
     return draw_trend(ratios, steps)
 
 
-def _tables(state: State, result: SearchResult) -> list[Table]:
+def _tables(state: State, result: SearchResult) -> list[PageTable]:
     figure = name_figure(state.question.metric)
     return [
-        Table(
+        PageTable(
             "Versions measured",
             (
                 TableColumn("version", "Version"),
@@ -105,7 +94,7 @@ def _tables(state: State, result: SearchResult) -> list[Table]:
             ),
             tuple(map(_version_line, path_rows(state, result))),
         ),
-        Table("Steps", STEP_COLUMNS, tuple(_step_line(number, step) for number, step in enumerate(state.steps, 1))),
+        PageTable("Steps", STEP_COLUMNS, tuple(_step_line(number, step) for number, step in enumerate(state.steps, 1))),
     ]
 
 

@@ -241,7 +241,7 @@ def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: Se
         seconds = time.monotonic() - begun
         step = Step(kind=wanted.kind, versions=wanted.versions, run=None, seconds=seconds, findings=findings)
         return replace(state, engine=engine, steps=(*state.steps, step))
-    path = _find_unused_folder(folder / "steps", number)
+    path = find_unused_folder(folder / "steps", number)
     measured_as = _name_targets(folder, state, order_versions(wanted), view, hands)
     done = hands.measure(replace(choose_step_options(options, wanted), versions=measured_as, out=path), view)
     _check_run(done, path, state)
@@ -271,7 +271,7 @@ def _measure_sizes(
     """Make the environments of a step ready; return the disk space of each, and the name of their engine."""
     named = _name_targets(folder, state, wanted.versions, view, hands)
     planned = plan_run(replace(options, versions=named), view)
-    name, made, failures = _make_environments(planned, RunFolder(folder), view)
+    name, made, failures = install_planned(planned, RunFolder(folder), view)
     if failures:
         raise next(iter(failures.values()))
     sizes = {version_of(Target(version)): environment.facts.size_bytes for version, environment in made.items()}
@@ -339,11 +339,11 @@ def find_obstacle(options: RunOptions, target: str, folder: RunFolder, view: Vie
         planned = plan_run(replace(options, versions=(target,)), view, fewest=1)
     except UsageError as error:
         return error
-    _, _, failures = _make_environments(planned, folder, view)
+    _, _, failures = install_planned(planned, folder, view)
     return next(iter(failures.values()), None)
 
 
-def _make_environments(
+def install_planned(
     planned: PlannedRun, folder: RunFolder, view: View
 ) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
     """Return the name of the engine, the environments that it could make, and the errors for the rest."""
@@ -353,7 +353,7 @@ def _make_environments(
         return name, *session.make_environments(planned.selection.versions, engine, folder, view)
 
 
-def _find_unused_folder(folder: Path, number: int) -> Path:
+def find_unused_folder(folder: Path, number: int) -> Path:
     """Return an unused folder for a run; an interrupted run keeps its folder."""
     names = (f"{number:02}", *(f"{number:02}-{attempt}" for attempt in range(2, 1000)))
     return next(folder / name for name in names if not (folder / name).exists())

@@ -40,6 +40,7 @@ MOST_NAMED = 12
 ASKS = re.compile(r"(\S+==\S+) depends on (([\w.-]+)[<>=!~][^\s,]*)")
 # Such a line in a lock names what a pin of the user's replaces.
 REPLACED = "# Replaced by a pin: "
+FORCED = re.compile(r" asks for ([\w.-]+)[<>=!~]")
 # uv itself uses several threads.
 AT_ONCE = 2
 
@@ -158,6 +159,14 @@ def _describe_packages(changed: Changed, locked: LockedVersion, device: FlavourN
     ]
     if moved:
         yield f"{name}: {format_count(len(moved), 'package')} moved as well: {name_some(moved, MOST_NAMED)}"
+
+
+def find_forced(text: str, device: FlavourName) -> frozenset[str]:
+    """Return the packages that a target pins although others of its packages ask for something else."""
+    flavours = () if targets.is_plain(text) else find_changed(text, device).on(device)
+    heads = [each.lock.read_text().partition("\n")[0] for each in flavours if each.lock.is_file()]
+    forced = (name for head in heads if head.startswith(REPLACED) for name in FORCED.findall(head))
+    return frozenset(map(normalize, forced))
 
 
 def _name_packages(pins: Iterable[str]) -> set[str]:

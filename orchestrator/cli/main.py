@@ -25,6 +25,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 # The keys are commands in the order of help, and the values are their modules.
 COMMANDS = {
     "run": "run",
+    "why": "why",
     "reproduce": "reproduce",
     "profile": "profile",
     "bisect": "bisect",
@@ -62,7 +63,7 @@ class Commands(TyperGroup):
 
         ctx.obj = None
         # The words after `--` are the command line of the user's program.
-        if args[:1] == ["run"] and "--" in args:
+        if args[:1] in (["run"], ["why"]) and "--" in args:
             at = args.index("--")
             args, ctx.obj = args[:at], tuple(args[at + 1 :])
         ctx.meta[META] = found = find_defaults(self, args)

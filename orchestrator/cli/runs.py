@@ -21,6 +21,13 @@ def find_search(text: str) -> Path:
     return _report("search", newest_search()) if text == LAST else Path(text)
 
 
+def find_question(text: str) -> Path:
+    """Return the folder of a question of `why`."""
+    from orchestrator.results.find_runs import newest_question
+
+    return _report("question", newest_question()) if text == LAST else Path(text)
+
+
 def _report(what: str, path: Path) -> Path:
     say(f"the newest {what}: {path}")
     return path

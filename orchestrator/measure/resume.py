@@ -15,7 +15,7 @@ from orchestrator.machine.host import host_facts, is_here
 from orchestrator.machine.occupied import occupy
 from orchestrator.measure.capacity import OpenAtOnce, open_at_once, read_capacity
 from orchestrator.measure.outline import note_too_few
-from orchestrator.measure.round_range import RoundRange
+from orchestrator.measure.round_range import Enough, RoundRange
 from orchestrator.measure.run import Done, measure_rounds
 from orchestrator.measure.session import (
     Session,
@@ -132,7 +132,7 @@ def _device(plan: Plan) -> FlavourName:
     return "gpu" if plan.device == "gpu" else "cpu"
 
 
-def add_rounds(options: ResumeOptions, view: View) -> Done:
+def add_rounds(options: ResumeOptions, view: View, enough: Enough | None = None) -> Done:
     with plan_rounds(options, view) as more:
         folder, plan, ahead = more.session.folder, more.session.plan, more.ahead
         view.say(outline_more_rounds(more))
@@ -168,6 +168,7 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
             first_round=ahead.first_round,
             keep_going=options.keep_going,
             undecided=more.undecided,
+            enough=enough,
         )
         return measure_rounds(session, rounds, more.past.progress)
 

@@ -90,7 +90,8 @@ class RoundLoop:
                 undecided = find_undecided_arms(evaluation, self.rotation.is_closed)
                 open_cases = choose_cases(open_cases, undecided)
                 self.rotation.keep_undecided(undecided)
-                if how := self._find_futile(evaluation, open_cases, number):
+                enough = self.rotation.rounds.enough
+                if how := (enough and enough(evaluation)) or self._find_futile(evaluation, open_cases, number):
                     return how
             number += 1
         return ""

@@ -14,7 +14,7 @@ from orchestrator.machine.occupied import occupy
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.outline import outline
 from orchestrator.measure.profiler import Profiler
-from orchestrator.measure.round_range import RoundRange, first_rounds
+from orchestrator.measure.round_range import Enough, RoundRange, first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.session import (
     Session,
@@ -46,12 +46,12 @@ class Done:
     error: TfCompareError | None
 
 
-def plan_and_measure(options: RunOptions, view: View) -> Done:
+def plan_and_measure(options: RunOptions, view: View, enough: Enough | None = None) -> Done:
     """Plan a run, make its versions ready, measure, and judge what was measured."""
-    return measure(plan_run(options, view), view)
+    return measure(plan_run(options, view), view, enough=enough)
 
 
-def measure(planned: PlannedRun, view: View, *, alone: bool = False) -> Done:
+def measure(planned: PlannedRun, view: View, *, alone: bool = False, enough: Enough | None = None) -> Done:
     """Measure a planned run; a unit of a fleet has this machine alone, and other runs leave it to fleets."""
     with occupy(alone=alone), open_session(planned, RUNS / planned.run, view) as opened:
         view.say(outline(planned, opened.plan.engine))
@@ -64,7 +64,7 @@ def measure(planned: PlannedRun, view: View, *, alone: bool = False) -> Done:
         seal_run(session.folder, session.plan, make_manifest(opened.planned, {}))
         session.folder.write_plan(session.plan)
         session.folder.write_manifest(make_manifest(opened.planned, session.environments, session.plan.large))
-        rounds = first_rounds(session.plan, keep_going=planned.options.keep_going)
+        rounds = first_rounds(session.plan, keep_going=planned.options.keep_going, enough=enough)
         return measure_rounds(session, rounds, Progress())
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from orchestrator.errors import ContractBroken, UsageError
 
-# A run has the first of these files, and a search of `bisect` has the second.
-PLAN, SEARCH = "plan.json", "bisect.json"
+# A run has the first of these files, a search of `bisect` the second, and a question of `why` the third.
+PLAN, SEARCH, QUESTION = "plan.json", "bisect.json", "why.json"
 # Runs without --output are stored here.
 RUNS = Path("runs")
 # A file that is dated further in the future was written while the clock was ahead. The clocks of a network file system
@@ -42,16 +42,21 @@ def runs_in(folder: Path, file: str = PLAN) -> list[Path]:
 
 
 def newest_run(folder: Path = RUNS) -> Path:
-    paths = runs_in(folder)
-    if not paths:
-        raise UsageError(f"there is no run in {folder}/; name a run folder, or make one with `tfcompare run`")
-    return paths[0]
+    return _find_newest(folder, PLAN, "run", "name a run folder, or make one with `tfcompare run`")
 
 
 def newest_search(folder: Path = RUNS) -> Path:
-    paths = runs_in(folder, SEARCH)
+    return _find_newest(folder, SEARCH, "search", "name its folder, or begin one with `tfcompare bisect`")
+
+
+def newest_question(folder: Path = RUNS) -> Path:
+    return _find_newest(folder, QUESTION, "question", "name its folder, or ask one with `tfcompare why`")
+
+
+def _find_newest(folder: Path, file: str, what: str, advice: str) -> Path:
+    paths = runs_in(folder, file)
     if not paths:
-        raise UsageError(f"there is no search in {folder}/; name its folder, or begin one with `tfcompare bisect`")
+        raise UsageError(f"there is no {what} in {folder}/; {advice}")
     return paths[0]
 
 

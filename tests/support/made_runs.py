@@ -8,7 +8,7 @@ from orchestrator.terminal.view import View
 from tests.support.builders import MS, finished, rows, run_folder, write_stream
 
 
-def measure_at_once(planned: PlannedRun, view: View, *, alone: bool = False) -> Done:
+def measure_at_once(planned: PlannedRun, view: View, *, alone: bool = False, enough: object = None) -> Done:
     """Make up a run of this plan: each target takes a tenth longer than the one before it."""
     plan = planned.freeze("venv")
     folder = run_folder(planned.options.out or RUNS / planned.run, plan)

@@ -15,6 +15,7 @@ READERS = {
     "RUN": "results/run_folder.py",
     "PROFILE": "profiling/stored.py",
     "SEARCH": "bisect/state.py",
+    "WHY": "why/state.py",
     "POINTS": "history/schema.py",
     "EVENT": "history/store.py",
     "TRUST": "catalog/trust.py",

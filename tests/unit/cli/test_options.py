@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from typer.main import get_group
 
-from orchestrator.cli import bisect, main, nightly, options, run
+from orchestrator.cli import bisect, main, nightly, options, run, why
 from orchestrator.cli.options import GpuFlags, Group, InstallationFlags, MachineFlags, engine_options
 from orchestrator.engines import AUTO, ENGINES
 from tests.support.commands import called
 
-MEASURING = ("run", "reproduce", "profile", "bisect", "nightly run")
+MEASURING = ("run", "why", "reproduce", "profile", "bisect", "nightly run")
 # Flags that have the name of one in a group and another meaning, each declared by its command.
 OWN = {
     ("reproduce", "suite"), ("bisect", "case"), ("bisect", "output"), ("nightly run", "rounds"),
@@ -21,7 +21,7 @@ OWN = {
     ("history site", "output"), ("nightly status", "quiet"), ("report", "output"), ("export", "output"),
     ("compare", "output"), ("list", "workload_folder"), ("images sbom", "output"), ("history show", "case"),
     ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
-    ("merge", "output"), ("export", "format"),
+    ("merge", "output"), ("export", "format"), ("why", "case"), ("why", "metric"),
 }  # fmt: skip
 
 
@@ -93,10 +93,15 @@ def test_the_engines_of_the_flag_are_those_that_there_are():
     assert described(COMMANDS["run"], "engine")[8] == "|".join((AUTO, *ENGINES))
 
 
-@pytest.mark.parametrize("names", [run.WITH_RESUME, bisect.WITH_RESUME, nightly.run.PASSED])
-def test_a_rule_names_flags_that_its_command_has(names: frozenset[str]):
-    name = {run.WITH_RESUME: "run", bisect.WITH_RESUME: "bisect", nightly.run.PASSED: "nightly run"}[names]
-    assert names <= {param.name for param in COMMANDS[name].params}
+RULES = (
+    ("run", run.WITH_RESUME), ("why", why.WITH_RESUME), ("why", why.WITH_RUN), ("bisect", bisect.WITH_RESUME),
+    ("nightly run", nightly.run.PASSED),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "names"), RULES)
+def test_a_rule_names_flags_that_its_command_has(command: str, names: frozenset[str]):
+    assert names <= {param.name for param in COMMANDS[command].params}
 
 
 def test_what_a_night_passes_on_is_a_flag_of_run():

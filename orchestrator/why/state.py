@@ -1,0 +1,174 @@
+"""The stored state of a question: what is asked, the ladders that were measured, and what was found next to them.
+
+FOLDER/why.json      everything, written as a whole after every step
+FOLDER/steps/NN/     the run of each step, as `tfcompare run` leaves it
+FOLDER/search/       the search for the release that made the change, as `tfcompare bisect` leaves it
+FOLDER/profile/      the profile of the two targets of the rung that matters most
+FOLDER/logs/         output of the installs of single targets
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator import files
+from orchestrator.catalog import seals
+from orchestrator.errors import UsageError
+from orchestrator.formats import WHY, NoFormat, OtherFormat
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.followed import RESULTS, TIME, Followed
+from orchestrator.model import STRICT, Case
+from orchestrator.plan.request import RunOptions
+from orchestrator.results.damaged import damage_error, format_error
+from orchestrator.why.ladder import Ladder
+
+STATE_FILE = "why.json"
+STEPS, SEARCH, PROFILE = "steps", "search", "profile"
+# The state file of a question is never larger than this.
+MOST_BYTES = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhyQuestion:
+    """Why does a case differ between two targets? `run` says how to measure each ladder, without its targets."""
+
+    __pydantic_config__ = STRICT
+
+    old: str
+    new: str
+    run: RunOptions
+    # All ladders together measure at most this long.
+    budget_s: float
+    metric: Followed = TIME
+    # Whether the release that brought the largest change is searched.
+    search: bool = True
+
+    @property
+    def margin(self) -> float:
+        """The margin on the scale of the metric."""
+        spec, run = METRICS[TIME if self.metric == RESULTS else self.metric], self.run
+        margin = run.margins.get(spec.name, run.margin if spec.margin is None else spec.margin)
+        return spec.scale.to_scale(margin)
+
+    def with_index(self, url: str | None) -> "WhyQuestion":
+        """Return the question with another index URL, which is never stored because it may contain a login."""
+        environments = replace(self.run.environments, index_url=url)
+        return replace(self, run=replace(self.run, environments=environments))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderStep:
+    """A ladder and the run that measures it, as its folder below that of the question."""
+
+    __pydantic_config__ = STRICT
+
+    ladder: Ladder
+    run: str
+    seconds: float = 0.0
+    # An interrupted run is not done.
+    is_done: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemedyStep:
+    """Targets that may bring back what was lost, measured between the two ends. A claim may name one of them."""
+
+    __pydantic_config__ = STRICT
+
+    # Each has its name, its text, and the claim that names it or ''.
+    tried: tuple[tuple[str, str, str], ...]
+    run: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhyState:
+    __pydantic_config__ = STRICT
+
+    created: datetime
+    tool: str
+    contract: str
+    host: dict[str, str | int | float | None]
+    sources: dict[str, str]
+    question: WhyQuestion
+    case: Case
+    engine: str | None = None
+    ladders: tuple[LadderStep, ...] = ()
+    remedies: RemedyStep | None = None
+    # These say what could not be undone, and why.
+    notes: tuple[str, ...] = ()
+    searched: bool = False
+    # The folder of the profile, below that of the question.
+    profile: str = ""
+    # The time that the search took.
+    search_s: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The time that was spent with measuring."""
+        spent = sum(step.seconds for step in self.ladders) + self.search_s
+        return spent + (self.remedies.seconds if self.remedies else 0.0)
+
+    @property
+    def left_s(self) -> float:
+        return max(self.question.budget_s - self.seconds, 0.0)
+
+
+@cache
+def _adapter() -> TypeAdapter[WhyState]:
+    return TypeAdapter(WhyState)
+
+
+def holds_question(folder: Path) -> bool:
+    return (folder / STATE_FILE).is_file()
+
+
+def require_question_seal(folder: Path, state: WhyState) -> None:
+    """Raise UsageError unless this user asked the question, because it names code that will be executed."""
+    seals.require(folder, _dump_question(state))
+
+
+def seal_question(folder: Path, state: WhyState) -> None:
+    seals.write_seal(folder, _dump_question(state))
+
+
+def _dump_question(state: WhyState) -> bytes:
+    stored = replace(
+        state, question=state.question.with_index(None), engine=None, ladders=(), remedies=None, notes=(),
+        searched=False, profile="", search_s=0.0,
+    )  # fmt: skip
+    return _adapter().dump_json(stored)
+
+
+def list_settings(state: WhyState) -> list[str]:
+    """Return the settings that decide what a question executes and reads, one per line."""
+    question = TypeAdapter(WhyQuestion).dump_python(state.question, mode="json")
+    run = question.pop("run")
+    environments = run.pop("environments")
+    return [f"{name}: {value}" for name, value in {**question, **run, **environments}.items() if value]
+
+
+def write_question(folder: Path, state: WhyState) -> None:
+    seal_question(folder, state)
+    with files.writing(folder / STATE_FILE, f"the measured steps are in {folder / STEPS}"):
+        stored = replace(state, question=state.question.with_index(None))
+        files.write_atomically(folder / STATE_FILE, WHY.stamp(_adapter().dump_json(stored, indent=1)) + b"\n")
+
+
+def read_question(folder: Path) -> WhyState:
+    path = folder / STATE_FILE
+    try:
+        return _adapter().validate_json(WHY.unstamp(files.read_named(path, MOST_BYTES)))
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{folder} holds no question (it has no {STATE_FILE}); `tfcompare why --output FOLDER` starts one"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        raise damage_error(path, error) from error
+    except (NoFormat, OtherFormat) as error:
+        raise format_error(path, error) from error

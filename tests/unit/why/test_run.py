@@ -1,0 +1,257 @@
+"""A question from its ends to its answer, with workers whose truth is known: what differs, and what helps."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.catalog.version import Version
+from orchestrator.engines import Environment, Outlook
+from orchestrator.engines.build_log import BuildLog
+from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
+from orchestrator.metrics.followed import Followed
+from orchestrator.model.profile import ProfiledArm
+from orchestrator.plan.request import RunOptions
+from orchestrator.profiling.model import ProfileResult
+from orchestrator.profiling.run import ProfileOptions
+from orchestrator.terminal.view import View
+from orchestrator.why import report, run, state
+from orchestrator.why.report import WhyAnswer
+from orchestrator.why.run import WhyActions
+from orchestrator.why.state import WhyQuestion
+from tests.conftest import ROOT
+from tests.support.actors import Dressing, Part, Stage, offer
+from tests.support.builders import environment_facts
+from tests.support.heard import Heard
+
+CASE = "predict[call=predict,state=uncompiled,model=tiny]"
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "why-1.json").read_text())
+NOISE = 0.01
+
+
+class World(dict):
+    """The parts of a stage, by what the variables of a target do: `A=1` makes a call so many times as long."""
+
+    def __init__(self, factors: dict[str, float], deadly: str = "", memory: str = "") -> None:
+        super().__init__()
+        self.factors = factors
+        self.deadly = deadly
+        self.memory = memory
+
+    def get(self, key, default=None):
+        _, target = key
+        variables = target.split("+")[1:]
+
+        def take_ms(number: int) -> float:
+            noise = random.Random(f"{target}/{number}").gauss(1.0, NOISE)
+            ms = 10.0 * noise
+            for name in variables:
+                ms *= self.factors.get(name, 1.0)
+            return ms
+
+        if self.deadly and self.deadly in variables:
+            return Part(dies=("open", 0), reason="it cannot run so")
+        memory_kb = 2**20 if self.memory and self.memory in variables else 2**18
+        return Part(take_ms, memory_kb=memory_kb)
+
+
+class Theatre:
+    """An engine whose workers are actors; targets with one of these variables cannot be made."""
+
+    def __init__(self, stage: Stage, unmade: str = "") -> None:
+        self._stage = stage
+        self._unmade = unmade
+
+    def check(self) -> str:
+        return "actors"
+
+    def sweep(self) -> list[str]:
+        return []
+
+    def outlook(self, version: Version) -> Outlook:
+        return Outlook("ready", "ready")
+
+    def prepare(self, version: Version, log: BuildLog) -> Environment:
+        if self._unmade and version.name == self._unmade:
+            raise EnvironmentFailed("no costume", target=version.name)
+        return Dressing(self._stage, environment_facts(version=version.name, kind="venv"))
+
+    def storage(self) -> tuple[str, Path]:
+        return "costumes", Path("/")
+
+    def close(self) -> None:
+        pass
+
+
+def profile_nothing(options: ProfileOptions, view: View) -> ProfileResult:
+    raise AssertionError("a profile was not expected")
+
+
+class Profiler:
+    """Remembers what it was asked to profile, and returns a profile without figures."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def __call__(self, options: ProfileOptions, view: View) -> ProfileResult:
+        self.asked.append(options.run.versions)
+        arms: tuple[ProfiledArm, ...] = ()
+        return ProfileResult(heading=None, arms=arms, path=options.run.out)
+
+
+def ask(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, world: World, new: str, *, old: str = "2.13",
+    metric: Followed = "time", unmade: str = "", budget_s: float = 900.0, rounds: int | None = None,
+    view: View | None = None,
+) -> tuple[WhyAnswer, Stage, Profiler]:  # fmt: skip
+    stage = Stage(parts=world)
+    offer(monkeypatch, venv=lambda options: Theatre(stage, unmade))
+    profiler = Profiler()
+    actions = WhyActions(profile=profiler)
+    options = RunOptions(selected=(CASE,), engine="venv", rounds=rounds, seed=7)
+    question = WhyQuestion(old=old, new=new, run=options, budget_s=budget_s, metric=metric)
+    path, begun = run.begin_question(question, folder)
+    return WhyAnswer(run.answer(path, begun, view or View(), actions), actions), stage, profiler
+
+
+def blamed(answer: WhyAnswer) -> list[str]:
+    return [rung.rung.title for rung in answer.explanation.mattering]
+
+
+def test_the_one_change_that_matters_is_named_with_its_share_and_undoing_it_helps(monkeypatch, tmp_path: Path):
+    answer, _, profiler = ask(monkeypatch, tmp_path / "why", World({"B=1": 2.0}), "2.13 A=1 B=1 C=1")
+    assert answer.explanation.whole.verdict == "slower"
+    assert answer.explanation.whole.ratio == pytest.approx(2.0, rel=0.05)
+    assert blamed(answer) == ["none -> B=1"]
+    [rung] = answer.explanation.mattering
+    assert answer.explanation.share(rung) == pytest.approx(1.0, abs=0.1)
+    [remedy] = [each for each in answer.remedies if each.helps]
+    assert set(remedy.text.split()) == {"2.13.0", "A=1", "C=1"}
+    assert remedy.to_new.ratio == pytest.approx(0.5, rel=0.05)
+    assert remedy.to_old.verdict in ("same", "inconclusive")
+    assert profiler.asked == [(rung.lower, rung.upper)]
+    Draft202012Validator(SCHEMA).validate(report.answer_as_object(answer))
+
+
+def test_equal_ends_are_not_explained_and_nothing_is_blamed(monkeypatch, tmp_path: Path):
+    for seed in range(5):
+        answer, _, profiler = ask(monkeypatch, tmp_path / f"why{seed}", World({}), f"2.13 A=1 B=1 C={seed}")
+        assert blamed(answer) == []
+        assert answer.explanation.whole.verdict == "same"
+        assert "There is nothing to explain." in report.tell_answer(answer)
+        assert not answer.remedies
+        assert not profiler.asked
+
+
+def test_two_changes_are_both_named_and_their_product_is_the_whole(monkeypatch, tmp_path: Path):
+    answer, _, _ = ask(monkeypatch, tmp_path / "why", World({"A=1": 1.5, "C=1": 2.0}), "2.13 A=1 B=1 C=1")
+    assert blamed(answer) == ["none -> C=1", "none -> A=1"]
+    assert answer.explanation.product == pytest.approx(answer.explanation.whole.estimate, abs=0.03)
+
+
+def test_two_changes_that_cancel_each_other_are_both_named(monkeypatch, tmp_path: Path):
+    answer, _, _ = ask(monkeypatch, tmp_path / "why", World({"A=1": 2.0, "C=1": 0.5}), "2.13 A=1 B=1 C=1")
+    assert answer.explanation.whole.verdict == "same"
+    assert set(blamed(answer)) == {"none -> A=1", "none -> C=1"}
+    assert "These changes cancel each other." in report.tell_answer(answer)
+
+
+def test_a_gain_is_explained_and_nothing_has_to_help(monkeypatch, tmp_path: Path):
+    answer, _, _ = ask(monkeypatch, tmp_path / "why", World({"A=1": 0.5}), "2.13 A=1 B=1")
+    assert answer.explanation.whole.verdict == "faster"
+    assert blamed(answer) == ["none -> A=1"]
+    assert not [line for line in report.tell_answer(answer) if line.startswith("helps")]
+
+
+@pytest.mark.parametrize("guilty", ["A=1", "D=1", "H=1"])
+def test_one_of_eight_changes_is_found_by_splitting_groups(monkeypatch, tmp_path: Path, guilty: str):
+    new = "2.13 A=1 B=1 C=1 D=1 E=1 F=1 G=1 H=1"
+    answer, _, _ = ask(monkeypatch, tmp_path / "why", World({guilty: 2.0}), new)
+    assert blamed(answer) == [f"none -> {guilty}"]
+    assert len(answer.state.ladders) == 2
+    assert all(len(step.ladder.texts) <= 5 for step in answer.state.ladders)
+
+
+def test_a_change_that_stops_a_case_is_named_and_what_runs_without_it(monkeypatch, tmp_path: Path):
+    answer, _, _ = ask(monkeypatch, tmp_path / "why", World({}, deadly="B=1"), "2.13 A=1 B=1 C=1")
+    assert blamed(answer) == ["none -> B=1"]
+    assert "it cannot run so" in report.tell_whole(answer)
+    assert any("it no longer runs" in line for line in report.tell_answer(answer))
+
+
+def test_a_change_that_cannot_be_undone_is_a_note_and_the_ladder_goes_on(monkeypatch, tmp_path: Path):
+    answer, _, _ = ask(monkeypatch, tmp_path / "why", World({"A=1": 2.0}), "2.13 A=1 B=1", unmade="2.13.0+A=1")
+    assert any("cannot be undone" in note for note in answer.state.notes)
+    assert answer.explanation.whole.verdict == "slower"
+    assert [rung.rung.title for rung in answer.explanation.rungs] == ["none -> B=1", "none -> A=1"]
+    assert blamed(answer) == ["none -> A=1"]
+
+
+def test_memory_has_a_cause_as_well(monkeypatch, tmp_path: Path):
+    answer, _, _ = ask(
+        monkeypatch, tmp_path / "why", World({"A=1": 2.0}, memory="B=1"), "2.13 A=1 B=1 C=1", metric="memory"
+    )
+    assert blamed(answer) == ["none -> B=1"]
+
+
+def test_a_budget_that_is_too_short_for_one_rung_says_so(monkeypatch, tmp_path: Path):
+    answer, _, _ = ask(monkeypatch, tmp_path / "why", World({"A=1": 2.0}), "2.13 A=1 B=1", budget_s=0.001)
+    assert blamed(answer) == []
+    assert list(report.list_commands(answer))
+
+
+def test_what_is_interrupted_is_continued_and_keeps_what_it_has(monkeypatch, tmp_path: Path):
+    world, folder = World({"A=1": 2.0}), tmp_path / "why"
+    stage = Stage(parts=world)
+    offer(monkeypatch, venv=lambda options: Theatre(stage))
+    question = WhyQuestion(
+        old="2.13", new="2.13 A=1 B=1 C=1", run=RunOptions(selected=(CASE,), engine="venv", seed=7), budget_s=900.0
+    )
+    path, begun = run.begin_question(question, folder)
+
+    def stop(*about):
+        raise Interrupted("interrupted")
+
+    with pytest.raises(Interrupted):
+        run.answer(path, begun, View(), WhyActions(install=stop, profile=profile_nothing))
+    broken = WhyActions(profile=stop)
+    outcome = run.answer(path, run.resume(folder), View(), broken)
+    assert isinstance(outcome.error, Interrupted)
+    assert f"tfcompare why --resume {folder}" in str(outcome.error)
+    assert [rung.rung.title for rung in outcome.explanation.mattering] == ["none -> A=1"]
+    visits = len(stage.log)
+    profiler = Profiler()
+    done = run.answer(path, run.resume(folder), View(), WhyActions(profile=profiler))
+    assert done.error is None
+    assert profiler.asked
+    assert len(stage.log) == visits
+
+
+def test_a_folder_of_another_question_or_of_a_changed_one_is_refused(monkeypatch, tmp_path: Path):
+    ask(monkeypatch, tmp_path / "why", World({"A=1": 2.0}), "2.13 A=1")
+    other = WhyQuestion(
+        old="2.13", new="2.13 B=1", run=RunOptions(selected=(CASE,), engine="venv", seed=7), budget_s=900.0
+    )
+    with pytest.raises(UsageError, match="different options"):
+        run.begin_question(other, tmp_path / "why")
+    known = state.read_question(tmp_path / "why")
+    forged = replace(known, question=replace(known.question, new="2.13 EVIL=1"))
+    path = tmp_path / "why" / state.STATE_FILE
+    path.write_text(path.read_text().replace("2.13 A=1", "2.13 EVIL=1"))
+    assert state.read_question(tmp_path / "why").question == forged.question
+    with pytest.raises(UsageError, match="was created by another user or was changed"):
+        run.resume(tmp_path / "why")
+
+
+def test_the_answer_fits_a_screen_and_says_how_to_continue(monkeypatch, tmp_path: Path):
+    from orchestrator.terminal.text import render_plain
+
+    heard = Heard()
+    answer, _, _ = ask(monkeypatch, tmp_path / "why", World({"B=1": 2.0}), "2.13 A=1 B=1 C=1", view=heard)
+    for width in (60, 80, 120):
+        text = render_plain(lambda _, width=width: report.layout_answer(answer, width))
+        assert len(text.splitlines()) <= 30
+    assert any(line.startswith("ladder 1, from 2.13.0 to 2.13.0+A=1+B=1+C=1") for line in heard.lines)
