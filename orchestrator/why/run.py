@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from packaging.version import Version
+
 from orchestrator import contract, files
 from orchestrator.bisect import run as searching
 from orchestrator.bisect import state as searches
@@ -442,11 +444,14 @@ def choose_search(
     by_title = {cause.title: cause for of_kind in causes.values() for cause in of_kind}
     cause = by_title.get(rung.rung.causes[0]) if len(rung.rung.causes) == 1 and not rung.rung.rest else None
     if cause and cause.package and upper.version and not (upper.freeze or upper.package):
-        ends = (pin_package(replace(upper, name=""), cause.package, number) for number in cause.numbers)
+        # A search goes from the older release to the newer one, whichever of them is slower.
+        numbers = sorted(cause.numbers, key=Version)
+        ends = (pin_package(replace(upper, name=""), cause.package, number) for number in numbers)
         good, bad = map(write_target, ends)
         return searches.Question(good=good, bad=bad, over=cause.package, metric=state.question.metric, run=run)
     is_release = lower.version and upper.version and lower.version != upper.version
     if not rung.rung.causes and is_release and lower.changes == upper.changes and not lower.is_foreign:
-        good, bad = (write_target(replace(each, name="")) for each in (lower, upper))
+        releases = sorted((lower, upper), key=lambda each: Version(each.version))
+        good, bad = (write_target(replace(each, name="")) for each in releases)
         return searches.Question(good=good, bad=bad, metric=state.question.metric, run=run)
     return None

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,9 +25,10 @@ from orchestrator.history import json as history
 from orchestrator.history.alarms import steps
 from orchestrator.history.model import NightReport
 from orchestrator.history.terminal import tables
-from orchestrator.model import ArmKey, Disturbed, Evaluation, OutputComparison
+from orchestrator.model import ArmKey, Disturbed, Evaluation, OutputComparison, VerdictName
 from orchestrator.model.profile import LayerOutput, ProfiledArm
 from orchestrator.nightly.message import compose
+from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.model import Heading, ProfileResult
 from orchestrator.profiling.report import layout_profile
 from orchestrator.reports import matrix, table
@@ -35,6 +36,10 @@ from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.two_speeds import TwoSpeeds, check_two_speeds
 from orchestrator.terminal.text import render_plain
+from orchestrator.why.ladder import Explanation, JudgedRung, Ladder, Rung
+from orchestrator.why.report import Remedy, WhyAnswer, layout_answer
+from orchestrator.why.run import WhyOutcome
+from orchestrator.why.state import LadderStep, WhyQuestion, WhyState
 from tests.support import nights_shown, searches
 from tests.support.actors import play
 from tests.support.builders import (
@@ -298,6 +303,50 @@ def missing_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return missing(("3.7",))
 
 
+def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The answer of docs/why.md: two rungs, of which one matters, and a target that helps."""
+    names = (
+        "2.20.0+keras==3.8.0", "2.20.0+keras==3.8.0+TF_ENABLE_ONEDNN_OPTS=1",
+        "2.20.0+keras==3.5.0+TF_ENABLE_ONEDNN_OPTS=1",
+    )  # fmt: skip
+    texts = tuple(name.replace("+", " ") for name in names)
+    rungs = tuple(Rung(causes=(title,)) for title in ("none -> TF_ENABLE_ONEDNN_OPTS=1", "Keras 3.8.0 -> 3.5.0"))
+
+    def judged(lower: int, upper: int, ratio: float, low: float, high: float, verdict: VerdictName) -> BisectFinding:
+        size = "beyond" if verdict in ("slower", "faster") else None
+        reason = "" if size else "too noisy: 6 rounds show slowdowns from 14% on; about 23 would show 5%"
+        return BisectFinding(
+            earlier=names[lower], later=names[upper], ratio=ratio, ci_low=low, ci_high=high, verdict=verdict, size=size,
+            reason=reason, rounds=6,
+        )  # fmt: skip
+
+    steps = (judged(0, 1, 1.0375, 0.9524, 1.132, "inconclusive"), judged(1, 2, 91.1, 72.6, 114.2, "slower"))
+    one = case("train_tiny", model="mlp", loop="train_on_batch")
+    question = WhyQuestion(old=texts[0], new=texts[2], run=RunOptions(judge="cpu"), budget_s=600.0)
+    state = WhyState(
+        created=datetime(2026, 11, 29, tzinfo=UTC), tool="0.1.0", contract="x", host={}, sources={}, question=question,
+        case=one, ladders=(LadderStep(ladder=Ladder(texts=texts, names=names, rungs=rungs), run="steps/01"),),
+    )  # fmt: skip
+    explanation = Explanation(
+        whole=judged(0, 2, 94.4, 74.4, 120.1, "slower"),
+        rungs=tuple(
+            JudgedRung(rung=rung, lower=texts[at], upper=texts[at + 1], ladder=0, finding=steps[at])
+            for at, rung in enumerate(rungs)
+        ),
+    )
+    shown = WhyAnswer(WhyOutcome(state, explanation, tmp_path))
+    told = {
+        "functions": (
+            "grown: TFE_Py_Execute (C), 628 µs -> 216 ms in a step",
+            "new: TF_FinishOperation (C), 7.63 ms in a step",
+        ),
+        "counts": None,
+        "remedies": (Remedy(names[1], texts[1], "", judged(2, 1, 0.01098, 0.00876, 0.01377, "faster"), steps[0]),),
+    }
+    shown.__dict__.update(told)
+    return render_plain(lambda width: layout_answer(shown, width))
+
+
 # What prints the blocks of each page, in their order.
 PRINTED: dict[str, list[Callable[[Path, pytest.MonkeyPatch], str]]] = {
     "bisect": [search_steps, search_result],
@@ -306,7 +355,7 @@ PRINTED: dict[str, list[Callable[[Path, pytest.MonkeyPatch], str]]] = {
     "nightly": [message],
     "own-program": [program],
     "targets": [moved, changed],
-    "why": [goes_with],
+    "why": [answer, goes_with],
     "troubleshooting": [missing_python, disturbed, two_speeds],
 }
 

@@ -3,11 +3,13 @@
 import json
 import random
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from orchestrator.bisect.search import BisectFinding
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.build_log import BuildLog
@@ -19,12 +21,14 @@ from orchestrator.profiling.model import ProfileResult
 from orchestrator.profiling.run import ProfileOptions
 from orchestrator.terminal.view import View
 from orchestrator.why import report, run, state
+from orchestrator.why.cause import Cause
+from orchestrator.why.ladder import Explanation, JudgedRung, Rung
 from orchestrator.why.report import WhyAnswer
 from orchestrator.why.run import WhyActions
-from orchestrator.why.state import WhyQuestion
+from orchestrator.why.state import WhyQuestion, WhyState
 from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
-from tests.support.builders import environment_facts
+from tests.support.builders import case, environment_facts
 from tests.support.heard import Heard
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
@@ -255,3 +259,37 @@ def test_the_answer_fits_a_screen_and_says_how_to_continue(monkeypatch, tmp_path
         text = render_plain(lambda _, width=width: report.layout_answer(answer, width))
         assert len(text.splitlines()) <= 30
     assert any(line.startswith("ladder 1, from 2.13.0 to 2.13.0+A=1+B=1+C=1") for line in heard.lines)
+
+
+@pytest.mark.parametrize("newer_is_slower", [True, False])
+def test_a_search_goes_from_the_older_release_to_the_newer_one(newer_is_slower: bool):
+    numbers = ("3.5.0", "3.8.0") if newer_is_slower else ("3.8.0", "3.5.0")
+    cause = Cause(title="Keras", undo=lambda changed: changed, package="keras", numbers=numbers)
+    lower, upper = (f"2.20.0 keras=={number}" for number in numbers)
+    search = run.choose_search(
+        asked("2.20.0", "2.20.0"), explained(lower, upper, Rung(causes=("Keras",))), {"k": [cause]}
+    )
+    assert (search.good, search.bad, search.over) == ("2.20.0 keras==3.5.0", "2.20.0 keras==3.8.0", "keras")
+
+
+def test_tensorflow_itself_is_searched_only_where_nothing_else_differs():
+    rest = Rung(causes=(), rest="TensorFlow 2.15.1 -> 2.8.4")
+    search = run.choose_search(asked("2.15.1", "2.8.4"), explained("2.15.1", "2.8.4", rest), {})
+    assert (search.good, search.bad, search.over) == ("2.8.4", "2.15.1", "")
+    assert run.choose_search(asked("2.15.1", "2.20.0"), explained("2.15.1", "2.20.0 keras=2", rest), {}) is None
+    variable = Cause(title="A", undo=lambda changed: changed)
+    with_variable = explained("2.15.1", "2.15.1 A=1", Rung(causes=("A",)))
+    assert run.choose_search(asked("2.15.1", "2.15.1 A=1"), with_variable, {"v": [variable]}) is None
+
+
+def asked(old: str, new: str) -> WhyState:
+    return WhyState(
+        created=datetime(2026, 11, 29, tzinfo=UTC), tool="0.1.0", contract="x", host={}, sources={}, case=case(),
+        question=WhyQuestion(old=old, new=new, run=RunOptions(), budget_s=900.0),
+    )  # fmt: skip
+
+
+def explained(lower: str, upper: str, rung: Rung) -> Explanation:
+    found = BisectFinding(earlier="A", later="B", verdict="slower", ratio=2.0, ci_low=1.9, ci_high=2.1, size="beyond")
+    judged = JudgedRung(rung=rung, lower=lower, upper=upper, ladder=0, finding=found)
+    return Explanation(whole=found, rungs=(judged,))
