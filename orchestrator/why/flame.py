@@ -13,6 +13,8 @@ from orchestrator.terminal.durations import format_time
 ROW_PX = 18
 # Narrower frames are left out, and so are deeper ones.
 LEAST_SHARE, MOST_DEPTH = 0.004, 40
+# A narrower frame has its name in its title only.
+LEAST_NAMED = 0.02
 # A frame has grown if it takes this much more of a call of the new target.
 GROWN_SHARE = 0.02
 
@@ -75,7 +77,7 @@ def _draw(node: FlameNode, start: float, depth: int, whole_ms: float) -> Iterato
             "svg",
             element("title", told),
             element("rect", width="100%", height="100%", class_=f"flame {kind}".strip()),
-            element("text", node.name, x=3, y=13),
+            *([element("text", node.name, x=3, y=13)] if share >= LEAST_NAMED else []),
             **place,
         ),
     )
