@@ -9,6 +9,7 @@ from orchestrator.catalog.targets import Changed
 from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import TfCompareError, UsageError
 from orchestrator.terminal.counts import name_some
+from orchestrator.terminal.text import clip
 from orchestrator.terminal.view import View
 from orchestrator.why.cause import Cause
 from orchestrator.why.ends import read_target, write_target
@@ -19,6 +20,8 @@ MOST_TRIES = 4
 PACKAGE = "package"
 # A title names this many of the changes that cannot be undone.
 MOST_STUCK = 2
+# A resolver explains in many sentences why there is no solution.
+LONGEST_REASON = 160
 
 # Installs a target, and returns why that is impossible, or None.
 Obstacle = Callable[[str], TfCompareError | None]
@@ -110,13 +113,13 @@ def _undo(
     if problem is None:
         return target, tuple(group), []
     if len(group) == 1:
-        return current, (), [f"{group[0].title} cannot be undone: {problem.headline}"]
+        return current, (), [f"{group[0].title} cannot be undone: {clip(problem.headline, LONGEST_REASON)}"]
     undone: list[Cause] = []
     refusals = []
     for cause in group:
         lowered = cause.undo(current)
         if problem := obstacle(write_named(lowered, name)):
-            refusals.append(f"{cause.title} cannot be undone: {problem.headline}")
+            refusals.append(f"{cause.title} cannot be undone: {clip(problem.headline, LONGEST_REASON)}")
         else:
             current = lowered
             undone.append(cause)

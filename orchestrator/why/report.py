@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from packaging.version import InvalidVersion, Version
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -338,11 +339,26 @@ def list_commands(answer: WhyAnswer) -> Iterator[str]:
     search = answer.search
     if search and not search.search_result.main and search.search_result.wanted:
         yield shlex.join(["tfcompare", "bisect", "--resume", str(path / SEARCH)])
+    elif search is None and (ends := _find_releases(answer)):
+        good, bad = ends
+        yield shlex.join(["tfcompare", "bisect", "--good", good, "--bad", bad, "--case", state.case.label])
     whole = answer.explanation.whole
     is_open = whole is None or whole.verdict == "inconclusive"
     if is_open and not answer.explanation.death:
         longer = f"{math.ceil(state.question.budget_s * 2 / 60)}m"
         yield shlex.join(["tfcompare", "why", "--resume", str(path), "--budget", longer])
+
+
+def _find_releases(answer: WhyAnswer) -> tuple[str, str] | None:
+    """Return the older and the newer end if TensorFlow itself matters most and both are releases, or None."""
+    rung = next((each for each in answer.explanation.mattering if not each.death), None)
+    if rung is None or not rung.rung.rest or rung.rung.causes or answer.state.question.run.program:
+        return None
+    try:
+        good, bad = sorted(answer.names, key=Version)
+    except InvalidVersion:
+        return None
+    return good, bad
 
 
 def answer_as_object(answer: WhyAnswer) -> dict[str, Any]:

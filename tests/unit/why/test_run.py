@@ -2,6 +2,7 @@
 
 import json
 import random
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,10 +23,10 @@ from orchestrator.profiling.run import ProfileOptions
 from orchestrator.terminal.view import View
 from orchestrator.why import report, run, state
 from orchestrator.why.cause import Cause
-from orchestrator.why.ladder import Explanation, JudgedRung, Rung
+from orchestrator.why.ladder import Explanation, JudgedRung, Ladder, Rung
 from orchestrator.why.report import WhyAnswer
 from orchestrator.why.run import WhyActions
-from orchestrator.why.state import WhyQuestion, WhyState
+from orchestrator.why.state import LadderStep, WhyQuestion, WhyState
 from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
 from tests.support.builders import case, environment_facts
@@ -293,3 +294,12 @@ def explained(lower: str, upper: str, rung: Rung) -> Explanation:
     found = BisectFinding(earlier="A", later="B", verdict="slower", ratio=2.0, ci_low=1.9, ci_high=2.1, size="beyond")
     judged = JudgedRung(rung=rung, lower=lower, upper=upper, ladder=0, finding=found)
     return Explanation(whole=found, rungs=(judged,))
+
+
+def test_without_a_search_the_answer_names_the_command_for_releases(tmp_path: Path):
+    rest = Rung(causes=(), rest="TensorFlow 2.15.1 -> 2.8.4")
+    ladder = Ladder(texts=("2.15.1", "2.8.4"), names=("2.15.1", "2.8.4"), rungs=(rest,))
+    known = replace(asked("2.15.1", "2.8.4"), ladders=(LadderStep(ladder=ladder, run="steps/01"),))
+    answer = WhyAnswer(run.WhyOutcome(known, explained("2.15.1", "2.8.4", rest), tmp_path))
+    command = ["tfcompare", "bisect", "--good", "2.8.4", "--bad", "2.15.1", "--case", known.case.label]
+    assert [shlex.split(text) for text in report.list_commands(answer)] == [command]
