@@ -157,13 +157,6 @@ def resume(folder: Path, question: WhyQuestion | None = None, index_url: str | N
     return replace(state, question=state.question.with_index(url))
 
 
-def read_outcome(folder: Path, actions: WhyActions | None = None) -> WhyOutcome:
-    """Return what is known of a question whose folder may be another user's."""
-    refuse_strangers(folder)
-    state = stored.read_question(folder)
-    return WhyOutcome(state, explain(read_ladders(folder, state, actions or WhyActions())), folder)
-
-
 def answer(folder: Path, state: WhyState, view: View, actions: WhyActions | None = None) -> WhyOutcome:
     """Measure until the question is answered or its time is over; every step is kept."""
     asker = _Asker(folder, state, DeduplicatingView(view), actions or WhyActions())
@@ -357,18 +350,20 @@ class _Asker:
         if question is None or self.state.left_s < LEAST_SEARCH_S:
             return
         path = self.folder / SEARCH
-        begun_s = self.state.search_s
         try:
-            folder, search = searching.begin(question, path, self.view)
+            if searches.exists(path):
+                # Its steps have other budgets than a new search.
+                search = searching.resume_search(path, index_url=question.run.environments.index_url)
+            else:
+                _, search = searching.begin(question, path, self.view)
             while not search.search_result.main and search.search_result.wanted:
                 step_s = self.state.left_s * SHARE_OF_A_STEP
                 if step_s < LEAST_S:
                     return
                 run = replace(search.question.run, budget_s=step_s)
                 limited = replace(search, question=replace(search.question, run=run))
-                outcome = searching.run_search(folder, limited, self.view, 1)
-                search = outcome.state
-                self.keep(search_s=begun_s + sum(step.seconds for step in search.steps))
+                search = searching.run_search(path, limited, self.view, 1).state
+                self.keep(search_s=sum(step.seconds for step in search.steps))
         except TfCompareError as error:
             if isinstance(error, STOPS):
                 raise

@@ -127,20 +127,16 @@ def holds_question(folder: Path) -> bool:
 
 
 def require_question_seal(folder: Path, state: WhyState) -> None:
-    """Raise UsageError unless this user asked the question, because it names code that will be executed."""
-    seals.require(folder, _dump_question(state))
+    """Raise UsageError unless this user wrote the state, because its question and its ladders name what is executed."""
+    seals.require(folder, _dump(state))
 
 
 def seal_question(folder: Path, state: WhyState) -> None:
-    seals.write_seal(folder, _dump_question(state))
+    seals.write_seal(folder, _dump(state))
 
 
-def _dump_question(state: WhyState) -> bytes:
-    stored = replace(
-        state, question=state.question.with_index(None), engine=None, ladders=(), remedies=None, notes=(),
-        searched=False, profile="", search_s=0.0,
-    )  # fmt: skip
-    return _adapter().dump_json(stored)
+def _dump(state: WhyState) -> bytes:
+    return _adapter().dump_json(replace(state, question=state.question.with_index(None)), indent=1)
 
 
 def list_settings(state: WhyState) -> list[str]:
@@ -148,14 +144,16 @@ def list_settings(state: WhyState) -> list[str]:
     question = TypeAdapter(WhyQuestion).dump_python(state.question, mode="json")
     run = question.pop("run")
     environments = run.pop("environments")
-    return [f"{name}: {value}" for name, value in {**question, **run, **environments}.items() if value]
+    lines = [f"{name}: {value}" for name, value in {**question, **run, **environments}.items() if value]
+    tried = [text for _, text, _ in state.remedies.tried] if state.remedies else []
+    targets = dict.fromkeys((*(text for step in state.ladders for text in step.ladder.texts), *tried))
+    return [*lines, *(f"target: {text}" for text in targets)]
 
 
 def write_question(folder: Path, state: WhyState) -> None:
     seal_question(folder, state)
     with files.writing(folder / STATE_FILE, f"the measured steps are in {folder / STEPS}"):
-        stored = replace(state, question=state.question.with_index(None))
-        files.write_atomically(folder / STATE_FILE, WHY.stamp(_adapter().dump_json(stored, indent=1)) + b"\n")
+        files.write_atomically(folder / STATE_FILE, WHY.stamp(_dump(state)) + b"\n")
 
 
 def read_question(folder: Path) -> WhyState:

@@ -43,6 +43,8 @@ class World(dict):
     def __init__(self, factors: dict[str, float], deadly: str = "", memory: str = "") -> None:
         super().__init__()
         self.factors = factors
+        # A call takes so many times as long in these releases.
+        self.releases: dict[str, float] = {}
         self.deadly = deadly
         self.memory = memory
 
@@ -52,7 +54,7 @@ class World(dict):
 
         def take_ms(number: int) -> float:
             noise = random.Random(f"{target}/{number}").gauss(1.0, NOISE)
-            ms = 10.0 * noise
+            ms = 10.0 * noise * self.releases.get(target.partition("+")[0], 1.0)
             for name in variables:
                 ms *= self.factors.get(name, 1.0)
             return ms
@@ -245,10 +247,18 @@ def test_a_folder_of_another_question_or_of_a_changed_one_is_refused(monkeypatch
     known = state.read_question(tmp_path / "why")
     forged = replace(known, question=replace(known.question, new="2.13 EVIL=1"))
     path = tmp_path / "why" / state.STATE_FILE
-    path.write_text(path.read_text().replace("2.13 A=1", "2.13 EVIL=1"))
+    honest = path.read_text()
+    path.write_text(honest.replace("2.13 A=1", "2.13 EVIL=1"))
     assert state.read_question(tmp_path / "why").question == forged.question
     with pytest.raises(UsageError, match="was created by another user or was changed"):
         run.resume(tmp_path / "why")
+    # The targets of a ladder are executed as well.
+    path.write_text(honest.replace('"2.13.0 A=1"', '"2.13.0 EVIL=1"'))
+    assert path.read_text() != honest
+    with pytest.raises(UsageError, match="was created by another user or was changed"):
+        run.resume(tmp_path / "why")
+    path.write_text(honest)
+    assert "target: 2.13.0 A=1" in state.list_settings(run.resume(tmp_path / "why"))
 
 
 def test_the_answer_fits_a_screen_and_says_how_to_continue(monkeypatch, tmp_path: Path):
@@ -303,3 +313,30 @@ def test_without_a_search_the_answer_names_the_command_for_releases(tmp_path: Pa
     answer = WhyAnswer(run.WhyOutcome(known, explained("2.15.1", "2.8.4", rest), tmp_path))
     command = ["tfcompare", "bisect", "--good", "2.8.4", "--bad", "2.15.1", "--case", known.case.label]
     assert [shlex.split(text) for text in report.list_commands(answer)] == [command]
+
+
+def test_a_search_that_was_interrupted_is_continued_with_the_time_that_is_left(monkeypatch, tmp_path: Path):
+    world, folder = World({}), tmp_path / "why"
+    world.releases = {"2.12.1": 2.0, "2.13.0": 2.0}
+    stage = Stage(parts=world)
+    offer(monkeypatch, venv=lambda options: Theatre(stage))
+    question = WhyQuestion(
+        old="2.10", new="2.13", run=RunOptions(selected=(CASE,), engine="venv", seed=7), budget_s=900.0
+    )
+    path, begun = run.begin_question(question, folder)
+    actions, take_step = WhyActions(profile=Profiler()), run.searching.run_search
+
+    def take_one_step(*about):
+        take_step(*about)
+        raise Interrupted("interrupted")
+
+    monkeypatch.setattr(run.searching, "run_search", take_one_step)
+    first = run.answer(path, begun, View(), actions)
+    assert isinstance(first.error, Interrupted)
+    monkeypatch.setattr(run.searching, "run_search", take_step)
+    done = run.answer(path, run.resume(path), View(), actions)
+    assert done.state.searched
+    assert done.state.notes == ()
+    answer = WhyAnswer(done, actions)
+    assert answer.search.search_result.main.later == "2.12.1"
+    assert [line for line in report.tell_answer(answer) if line.startswith("when: 2.11")]
