@@ -14,18 +14,17 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from orchestrator import files
 from orchestrator.bisect.search import BisectFinding, SearchResult, StepKind, search
 from orchestrator.catalog import seals
-from orchestrator.errors import UsageError
-from orchestrator.formats import SEARCH, NoFormat, OtherFormat
+from orchestrator.formats import SEARCH
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import STRICT, Case, Metric
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.damaged import damage_error, format_error
+from orchestrator.results.stamped import read_stamped
 
 STATE_FILE = "bisect.json"
 # The commits of a package are searched, and not its releases.
@@ -205,19 +204,8 @@ def write_state(folder: Path, state: State) -> None:
 
 
 def read_state(folder: Path) -> State:
-    path = folder / STATE_FILE
-    try:
-        return _adapter().validate_json(SEARCH.unstamp(files.read_named(path, MOST_BYTES)))
-    except FileNotFoundError as error:
-        raise UsageError(
-            f"{folder} holds no search (it has no {STATE_FILE}); `tfcompare bisect --output FOLDER` starts one"
-        ) from error
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except ValidationError as error:
-        raise damage_error(path, error) from error
-    except (NoFormat, OtherFormat) as error:
-        raise format_error(path, error) from error
+    missing = f"holds no search (it has no {STATE_FILE}); `tfcompare bisect --output FOLDER` starts one"
+    return read_stamped(folder / STATE_FILE, SEARCH, _adapter(), MOST_BYTES, missing)
 
 
 def retry_skipped(state: State) -> State:

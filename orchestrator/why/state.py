@@ -12,17 +12,16 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from orchestrator import files
 from orchestrator.catalog import seals
-from orchestrator.errors import UsageError
-from orchestrator.formats import WHY, NoFormat, OtherFormat
+from orchestrator.formats import WHY
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import STRICT, Case
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.damaged import damage_error, format_error
+from orchestrator.results.stamped import read_stamped
 from orchestrator.why.ladder import Ladder
 
 STATE_FILE = "why.json"
@@ -157,16 +156,5 @@ def write_question(folder: Path, state: WhyState) -> None:
 
 
 def read_question(folder: Path) -> WhyState:
-    path = folder / STATE_FILE
-    try:
-        return _adapter().validate_json(WHY.unstamp(files.read_named(path, MOST_BYTES)))
-    except FileNotFoundError as error:
-        raise UsageError(
-            f"{folder} holds no question (it has no {STATE_FILE}); `tfcompare why --output FOLDER` starts one"
-        ) from error
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except ValidationError as error:
-        raise damage_error(path, error) from error
-    except (NoFormat, OtherFormat) as error:
-        raise format_error(path, error) from error
+    missing = f"holds no question (it has no {STATE_FILE}); `tfcompare why --output FOLDER` starts one"
+    return read_stamped(folder / STATE_FILE, WHY, _adapter(), MOST_BYTES, missing)

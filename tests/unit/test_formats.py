@@ -81,5 +81,7 @@ def find_readers(tree: ast.Module) -> Iterator[str]:
             name = of.id if isinstance(of, ast.Name) else of.attr if isinstance(of, ast.Attribute) else ""
             if node.func.attr in ("unstamp", "check") and isinstance(getattr(formats, name, None), Format):
                 yield name
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "read_stamped":
+            yield ast.unparse(node.args[1])
         if isinstance(node, ast.Compare) and ast.unparse(node) == "fingerprint != contract.FINGERPRINT":
             yield "contract"
