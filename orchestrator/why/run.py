@@ -14,6 +14,7 @@ from orchestrator.bisect import state as searches
 from orchestrator.bisect.findings import RESULT_VERDICTS, convert_comparison
 from orchestrator.bisect.run import DeduplicatingView, find_obstacle, find_unused_folder, select_one_case
 from orchestrator.bisect.search import BisectFinding
+from orchestrator.bisect.state import SIZE
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import program
 from orchestrator.catalog import workloads as suites
@@ -96,6 +97,8 @@ class WhyOutcome:
 
 def begin_question(question: WhyQuestion, folder: Path | None) -> tuple[Path, WhyState]:
     """Check the question, and return its folder and state; a folder that already holds it is continued."""
+    if question.metric == SIZE:
+        raise UsageError("--metric size: it needs no rounds; `tfcompare run OLD NEW --metric size` compares it")
     run = searching.resolve_paths(replace(question.run, command=()))
     case = _find_case(run)
     run = replace(run if run.program else replace(run, selected=(case.label,)), pairing="all")

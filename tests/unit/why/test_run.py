@@ -204,6 +204,19 @@ def test_memory_has_a_cause_as_well(monkeypatch, tmp_path: Path):
     assert blamed(answer) == ["none -> B=1"]
 
 
+def test_memory_that_is_equal_blames_nothing_although_times_differ(monkeypatch, tmp_path: Path):
+    answer, _, profiler = ask(monkeypatch, tmp_path / "why", World({"A=1": 2.0}), "2.13 A=1 B=1", metric="memory")
+    assert blamed(answer) == []
+    assert answer.explanation.whole.verdict == "same"
+    assert not profiler.asked
+
+
+def test_sizes_need_no_rounds_and_are_refused(tmp_path: Path):
+    question = WhyQuestion(old="2.13", new="2.15", run=RunOptions(), budget_s=900.0, metric="size")
+    with pytest.raises(UsageError, match="needs no rounds"):
+        run.begin_question(question, tmp_path / "why")
+
+
 def test_a_budget_that_is_too_short_for_one_rung_says_so(monkeypatch, tmp_path: Path):
     answer, _, _ = ask(monkeypatch, tmp_path / "why", World({"A=1": 2.0}), "2.13 A=1 B=1", budget_s=0.001)
     assert blamed(answer) == []
