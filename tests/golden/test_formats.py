@@ -9,21 +9,22 @@ import pytest
 from orchestrator.bisect import state
 from orchestrator.catalog import trust
 from orchestrator.fleet import machines
-from orchestrator.formats import EVENT, FLEET, FORMATS, POINTS, PROFILE, RUN, SEARCH, TRUST, Format
+from orchestrator.formats import EVENT, FLEET, FORMATS, POINTS, PROFILE, RUN, SEARCH, TRUST, WHY, Format
 from orchestrator.history.model import AlarmOpened
 from orchestrator.history.schema import FORMAT, SCHEMA
 from orchestrator.history.store import Store
 from orchestrator.profiling import stored
 from orchestrator.results.run import load_run
 from orchestrator.results.run_folder import RunFolder
-from tests.support.golden import GOLDEN, NAMED, PROFILED, TRUSTED
+from orchestrator.why.state import read_question
+from tests.support.golden import ASKED, GOLDEN, NAMED, PROFILED, TRUSTED
 from tests.support.night_reports import NIGHT, alarm
 from tests.support.nights import history
 from tests.support.searches import SCENES
 from tests.support.small_run import write_run
 
 FILES = {
-    RUN: "run/plan.json", PROFILE: "profile/profile.json", SEARCH: "bisect.json", EVENT: "event.json",
+    RUN: "run/plan.json", PROFILE: "profile/profile.json", SEARCH: "bisect.json", WHY: "why.json", EVENT: "event.json",
     TRUST: "trusted.json", FLEET: "fleet.json", POINTS: "points.parquet",
 }  # fmt: skip
 
@@ -53,6 +54,10 @@ def test_a_profile_is_the_one_that_was_written():
 
 def test_a_search_is_the_one_that_was_written():
     assert state.read_state(GOLDEN) == SCENES["one"]()
+
+
+def test_a_question_is_the_one_that_was_written():
+    assert read_question(GOLDEN) == ASKED
 
 
 def test_what_was_trusted_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

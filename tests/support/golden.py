@@ -1,9 +1,13 @@
 """Where the golden files are, and what was written to some of them."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator.catalog.trust import Trust
 from orchestrator.fleet.machines import FleetMachine, NamedFleet
+from orchestrator.plan.request import RunOptions
+from orchestrator.why.ladder import Ladder, Rung
+from orchestrator.why.state import LadderStep, RemedyStep, WhyQuestion, WhyState
 from tests.support.builders import NEW, OLD, case
 from tests.support.profiled import arm, function, profile, profiled
 
@@ -18,6 +22,18 @@ NAMED = NamedFleet(
     machines=(FleetMachine(host="me@a", labels={"host": "a", "gpu": "a100"}),),
 )
 TRUSTED = {Path("/mine"): Trust(settings="0a1b", outside={"images": "/data/images"})}
+LADDER = Ladder(
+    texts=("2.15.1", "2.20.0 TF_ENABLE_ONEDNN_OPTS=0", "2.20.0"),
+    names=("2.15.1", "2.20.0+TF_ENABLE_ONEDNN_OPTS=0", "2.20.0"),
+    rungs=(Rung(causes=("numpy 1.26.4 -> 2.1.3",), rest="TensorFlow 2.15.1 -> 2.20.0"), Rung(causes=("oneDNN",))),
+)
+ASKED = WhyState(
+    created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), tool="0.1.0", contract="x", host={"cpu": "A CPU"}, sources={},
+    question=WhyQuestion(old="2.15.1", new="2.20.0", run=RunOptions(), budget_s=900.0), case=POWER, engine="venv",
+    ladders=(LadderStep(ladder=LADDER, run="steps/01", seconds=30.0, is_done=True),),
+    remedies=RemedyStep(tried=(("no oneDNN", "2.20.0 TF_ENABLE_ONEDNN_OPTS=0", ""),), run="steps/02", seconds=9.0),
+    notes=("numpy cannot be undone alone",), profile="profile",
+)  # fmt: skip
 
 
 def stream(name: str) -> Path:
