@@ -4,11 +4,12 @@ import math
 from pathlib import Path
 
 from orchestrator import catalog
-from orchestrator.bisect.state import SIZE, State
+from orchestrator.bisect.state import State
 from orchestrator.engines import CPU_GB
 from orchestrator.engines.choose import choose_engine
 from orchestrator.machine.host import free_gb
 from orchestrator.measure.outline import REPLICATE_S
+from orchestrator.metrics.followed import SIZE
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.terminal.view import View
 

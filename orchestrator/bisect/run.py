@@ -21,7 +21,7 @@ from orchestrator.bisect.findings import (
     version_of,
 )
 from orchestrator.bisect.search import PlannedStep, SearchResult
-from orchestrator.bisect.state import SIZE, Question, SkippedVersion, State, Step
+from orchestrator.bisect.state import Question, SkippedVersion, State, Step
 from orchestrator.bisect.wording import announce_step, describe_search_progress
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import workloads as suites
@@ -39,7 +39,7 @@ from orchestrator.errors import (
 )
 from orchestrator.measure import session
 from orchestrator.measure.run import Done
-from orchestrator.metrics.followed import RESULTS, TIME, Followed
+from orchestrator.metrics.followed import RESULTS, SIZE, TIME, Followed
 from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions, check_judge, suite_of

@@ -22,15 +22,13 @@ from orchestrator.catalog import seals
 from orchestrator.formats import SEARCH
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed
-from orchestrator.model import STRICT, Case, Metric
+from orchestrator.model import STRICT, Case
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.stamped import read_stamped
 
 STATE_FILE = "bisect.json"
 # The commits of a package are searched, and not its releases.
 GIT = "@git"
-# A search compares this metric without rounds.
-SIZE: Metric = "size"
 # The state file of a search is never larger than this.
 MOST_BYTES = 2**28
 

@@ -16,7 +16,7 @@ from orchestrator.terminal.strict_json import OF_RATIO, pick
 SCHEMA = "tfcompare.history/1"
 CHANGE = f"first last direction before after {OF_RATIO} p"
 ALARM = (
-    "id state since opened note? until series=key.id said? found_by surroundings run reproduce bisect? profile? good? "
+    "id state since opened note? until series=key.id said? found_by surroundings run reproduce bisect? why? good? "
     "bad? commits? findings undoes? left apart"
 )
 CSV = (

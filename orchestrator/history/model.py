@@ -246,15 +246,15 @@ class Alarm:
     night: date
     closed: date | None = None
     said: str = ""
-    # This command shows where the time goes, or which layer's result differs; it is '' if no command does.
-    profile: str = ""
+    # This command finds out what made the change; it is '' if no command does.
+    why: str = ""
     # This is true if the nights that raised the alarm are proof enough.
     proven: bool
     # If the build changed, the change began between `good` and `bad`, and `commits` is the page of their commits.
     good: str = ""
     bad: str = ""
     commits: str = ""
-    # These describe what a profile of both versions shows, or which layer's result differs.
+    # These describe what `tfcompare why` found out between both versions.
     findings: tuple[str, ...] = ()
     # This is true once the builds between `good` and `bad` have been searched.
     searched: bool = False

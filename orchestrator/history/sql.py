@@ -52,7 +52,7 @@ ALARMS = pa.schema(
     [
         ("id", TEXT), ("state", TEXT), ("since", MOMENT), ("opened", MOMENT), ("note", TEXT), ("until", DAY),
         ("found_by", TEXT), ("series", TEXT), *OF_KEY, *OF_CHANGE, ("surroundings", TEXTS), ("run", TEXT),
-        ("reproduce", TEXT), ("bisect", TEXT), ("profile", TEXT), ("good", TEXT), ("bad", TEXT), ("commits", TEXT),
+        ("reproduce", TEXT), ("bisect", TEXT), ("why", TEXT), ("good", TEXT), ("bad", TEXT), ("commits", TEXT),
         ("findings", TEXTS),
     ]
 )  # fmt: skip

@@ -43,7 +43,7 @@ def describe_apart(alarm: Alarm) -> str:
 
 
 def describe_cause(alarm: Alarm) -> tuple[str, ...]:
-    """Return what is known of an alarm's cause: what it undoes, between which builds it lies, what a profile shows."""
+    """Return what is known of an alarm's cause: what it undoes, between which builds it lies, and why."""
     lines = [line for line in (alarm.undoes, describe_apart(alarm)) if line]
     if alarm.good and alarm.bad:
         lines.append(f"between {alarm.good} (as before) and {alarm.bad} (changed)")

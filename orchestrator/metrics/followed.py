@@ -7,6 +7,8 @@ from orchestrator.model import Judge, OneOf
 
 TIME: Final = "time"
 RESULTS: Final = "output"
+# Sizes of environments need no rounds.
+SIZE: Final = "size"
 FOLLOWED = (*METRICS, RESULTS)
 # A nightly run or a search follows a metric of a case, or what its calls return.
 Followed = Annotated[str, OneOf(FOLLOWED)]

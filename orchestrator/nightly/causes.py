@@ -1,8 +1,8 @@
 """Looks for the causes of alarms once a nightly run is judged, within a time limit.
 
-A profile of both versions shows where the time goes. If each night has another build, `tfcompare bisect` measures the
-builds between the last good and the first bad one that no nightly run measured. If it runs out of time, it continues
-the next night. Both are separate processes, like the measurement itself.
+`tfcompare why` tests what differs between both versions, one change after another. If each night has another build,
+`tfcompare bisect` measures the builds between the last good and the first bad one that no nightly run measured. If it
+runs out of time, it continues the next night. Both are separate processes, like the measurement itself.
 """
 
 import re
@@ -25,33 +25,33 @@ from orchestrator.history.alarms import state
 from orchestrator.history.alarms.opened import compare_link
 from orchestrator.history.model import Alarm, CauseFound, Key
 from orchestrator.history.points import commit_of
-from orchestrator.metrics.followed import RESULTS, TIME
+from orchestrator.metrics.followed import TIME
 from orchestrator.model import Target
 from orchestrator.nightly.options import NightContext, NightOptions, list_flags
 from orchestrator.nightly.stages import make_child
 from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.nightly.versions import is_nightly
-from orchestrator.profiling.report import describe_difference
-from orchestrator.profiling.stored import read_profile as read_profile
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View
+from orchestrator.why.report import WhyAnswer, describe_findings
+from orchestrator.why.run import read_outcome
 
-# A profile of two versions takes a minute or two; one that hangs must not use up the time of the others.
-PROFILE_LIMIT_S = 300.0
-MOST_PROFILED = 3
+# An alarm has this long for its question, with all installs, and half of it to measure.
+WHY_LIMIT_S = 600.0
+MOST_EXPLAINED = 3
 ID = re.compile(r"[0-9a-f]{6}")
 # These flags mean something else for a single case, are in the commands already, or do not exist in another command.
 FLAGS_NOT_IN_SEARCHES = frozenset(("--budget",))
 IN_COMMANDS = frozenset(("--engine", "--gpu", "--judge"))
 PATH_FLAGS = frozenset(("--workload-folder", "--data", "--wheelhouse", "--ca-bundle"))
 FLEET_FLAGS = frozenset(("--on", "--where"))
-NOT_FOR_PROFILES = FLAGS_NOT_IN_SEARCHES | FLEET_FLAGS | {"--gpu-exclusive", "--lock-clocks", "--judge"}
+NOT_FOR_QUESTIONS = FLAGS_NOT_IN_SEARCHES | FLEET_FLAGS
 
 
 def look_for_causes(
     options: NightOptions, night: NightContext, keys: Collection[Key], most_s: float, view: View
 ) -> tuple[str, ...]:
-    """Profile what changed tonight, search the builds that no night measured, and record what was found.
+    """Ask why the largest cases of tonight changed, search the builds that no night measured, and record the answers.
 
     `keys` are the series that tonight's suite measured; for other series, tonight's flags may be wrong. An error or an
     interrupt ends only the search, since the nightly run is judged already and has to be reported.
@@ -78,11 +78,11 @@ def _look(options: NightOptions, night: NightContext, keys: Collection[Key], mos
     if not alarms or limit_s <= 0:
         return
     work = _CauseSearch(options, night, monotonic() + limit_s, view)
-    tonight = [alarm for alarm in alarms if alarm.night == night.date and alarm.profile and not alarm.findings]
-    # Profiles are taken only on this machine.
+    tonight = [alarm for alarm in alarms if alarm.night == night.date and alarm.why and not alarm.findings]
+    # Questions are answered only on this machine.
     tonight = tonight if options.fleet.is_local else []
-    for alarm in sorted(tonight, key=lambda alarm: -abs(log(alarm.change.ratio)))[:MOST_PROFILED]:
-        work.profile(alarm)
+    for alarm in sorted(tonight, key=lambda alarm: -abs(log(alarm.change.ratio)))[:MOST_EXPLAINED]:
+        work.explain(alarm)
     for alarm in sorted(alarms, key=lambda alarm: alarm.opened):
         if not alarm.searched and not alarm.is_provisional and alarm.good and alarm.bad:
             work.search(alarm)
@@ -106,7 +106,7 @@ def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
     return replace(
         alarm,
         reproduce=add(alarm.reproduce),
-        profile=add(alarm.profile, NOT_FOR_PROFILES),
+        why=add(alarm.why, NOT_FOR_QUESTIONS),
         # If the build is the same, the command compares two runs instead.
         bisect=add(alarm.bisect) if alarm.bisect.startswith("tfcompare bisect") else alarm.bisect,
     )
@@ -119,20 +119,22 @@ class _CauseSearch:
     until: float
     view: View
 
-    def profile(self, alarm: Alarm) -> None:
-        path = self.night.store.runs / f"profile-{alarm.id}"
+    def explain(self, alarm: Alarm) -> None:
+        path = self.night.store.runs / f"why-{alarm.id}"
         target = str(alarm.key.target)
         builds = {name: build for build, name in self.night.resolved.names.items()}
-        # The builds before and after the change are profiled or, if the build is the same, the reference and the build.
+        # The builds before and after the change are the ends or, if the build is the same, the reference and the build.
         before, after = alarm.good or str(alarm.key.reference), alarm.bad or builds.get(target, target)
-        words = [f"--versions={before},{after}", f"--case={alarm.key.case}", *self._engine(alarm)]
-        words += ["--explain-output"] if alarm.key.metric == RESULTS else []
-        flags = self._flags(NOT_FOR_PROFILES)
-        ended = self._run("a profile", PROFILE_LIMIT_S, ["profile", *words, "--output", str(path), *flags])
+        # A night searches the nightlies between both builds by itself.
+        words = ["why", before, after, *self._list_series_flags(alarm), "--no-search"]
+        limit_s = min(WHY_LIMIT_S, self.until - monotonic())
+        words += ["--budget", f"{max(limit_s / 2, 1.0):.0f}s", "--output", str(path), *self._flags(NOT_FOR_QUESTIONS)]
+        self.view.say(f"alarm {alarm.id}: finding out why {after} differs from {before}")
+        ended = self._run("a question", limit_s, [*words, "--format", "json"])
         try:
-            findings = describe_difference(read_profile(path))
+            findings = describe_findings(WhyAnswer(read_outcome(path)))
         except TfCompareError:
-            self.view.say(f"alarm {alarm.id} has no profile: {ended.last_line}")
+            self.view.say(f"alarm {alarm.id}: nothing was found out: {ended.last_line}")
             return
         if findings:
             self.night.store.record(CauseFound(at=datetime.now(UTC), alarm=alarm.id, findings=findings))
@@ -146,9 +148,7 @@ class _CauseSearch:
             return
         # Each range has a separate search: if one is not finished, the next night begins with the range it has left.
         path = self.night.store.runs / f"bisect-{alarm.id}-{alarm.good[-8:]}-{alarm.bad[-8:]}"
-        key = alarm.key
-        words = [f"--good={alarm.good}", f"--bad={alarm.bad}", f"--case={key.case}", *self._engine(alarm)]
-        words += [] if key.metric == TIME else ["--metric", key.metric]
+        words = [f"--good={alarm.good}", f"--bad={alarm.bad}", *self._list_series_flags(alarm)]
         # An existing search is continued if it was started with the same arguments.
         words += ["--output", str(path), *self._flags(FLAGS_NOT_IN_SEARCHES)]
         self.view.say(f"alarm {alarm.id}: searching the nightlies between {alarm.good} and {alarm.bad}")
@@ -167,8 +167,10 @@ class _CauseSearch:
             self.view.say(f"no nightlies are searched: {error}")
             return None
 
-    def _engine(self, alarm: Alarm) -> Iterable[str]:
-        return [] if "--engine" in dict(list_flags(self.options.flags)) else [f"--engine={alarm.key.engine}"]
+    def _list_series_flags(self, alarm: Alarm) -> Iterable[str]:
+        key = alarm.key
+        engine = [] if "--engine" in dict(list_flags(self.options.flags)) else [f"--engine={key.engine}"]
+        return [f"--case={key.case}", *engine, *([] if key.metric == TIME else ["--metric", key.metric])]
 
     def _flags(self, others: Collection[str]) -> list[str]:
         kept = ((flag, value) for flag, value in list_flags(self.options.flags) if flag not in others)
@@ -184,9 +186,9 @@ def _learn(alarm: Alarm, path: Path) -> CauseFound:
     found = searches.read_state(path)
     result = found.search_result
     part = result.main or result.narrowest
-    findings = alarm.findings
+    findings: tuple[str, ...] = ()
     if part is None and result.overall and not result.wanted:
-        findings += (f"measured side by side, {alarm.bad} and {alarm.good} are not shown to differ",)
+        findings = (f"measured side by side, {alarm.bad} and {alarm.good} are not shown to differ",)
     return CauseFound(
         at=datetime.now(UTC),
         alarm=alarm.id,

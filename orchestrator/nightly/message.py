@@ -17,7 +17,7 @@ from orchestrator.history.wording import (
     describe_levels,
 )
 from orchestrator.metrics import TIMES
-from orchestrator.metrics.followed import RESULTS, TIME
+from orchestrator.metrics.followed import TIME
 from orchestrator.nightly.message_formats import (
     Code,
     Command,
@@ -193,12 +193,11 @@ def _alarm(alarm: Alarm, followers: Sequence[Alarm], history: str) -> MessageSec
     else:
         lines.append(("nothing else that is recorded changed with it",))
     lines += [(Code(text),) for text in describe_cause(alarm)]
-    look_into = "see which layer it is" if key.metric == RESULTS else "see where the time goes"
     lines += [(f"also: {describe_alarm(other)}, alarm {other.id}",) for other in followers]
     commands = (
         ("reproduce", alarm.reproduce),
-        ("see the search" if alarm.searched else "find the cause", alarm.bisect),
-        (look_into, alarm.profile),
+        ("see the search" if alarm.searched else "see what came between", alarm.bisect),
+        ("find out why", alarm.why),
     )
     lines += [Command(label, text) for label, text in commands if text]
     lines.append(Command("if it is meant to be", f"tfcompare history mute {alarm.id} --note WHY{history}"))

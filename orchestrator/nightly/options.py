@@ -43,7 +43,7 @@ class NightOptions:
     again: bool = False
     # This is the date of a nightly run that a schedule began; otherwise its start gives the date.
     night: date | None = None
-    # This is the time for profiles of what changed, and for nightlies that were not measured; 0 turns both off.
+    # This is the time to find out why cases changed, and for nightlies that were not measured; 0 turns both off.
     backfill_s: float = 0.0
     keep_nightlies: int = 3
 

@@ -176,6 +176,13 @@ def layout_answer(answer: WhyAnswer, width: int) -> RenderableType:
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
+def describe_findings(answer: WhyAnswer) -> tuple[str, ...]:
+    """Return what was found out: why both differ, or that they are not shown to."""
+    explanation = answer.explanation
+    differs = explanation.death or (explanation.whole and explanation.whole.changed)
+    return tuple(tell_answer(answer)) if differs else (f"measured side by side: {tell_whole(answer)}",)
+
+
 def tell_answer(answer: WhyAnswer) -> list[str]:
     return [*tell_why(answer), *tell_where(answer), *tell_when(answer), *tell_help(answer)]
 

@@ -14,7 +14,6 @@ from orchestrator.bisect import state as searches
 from orchestrator.bisect.findings import RESULT_VERDICTS, convert_comparison
 from orchestrator.bisect.run import DeduplicatingView, find_obstacle, find_unused_folder, select_one_case
 from orchestrator.bisect.search import BisectFinding
-from orchestrator.bisect.state import SIZE
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import program
 from orchestrator.catalog import workloads as suites
@@ -31,7 +30,7 @@ from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure.resume import add_rounds
 from orchestrator.measure.round_range import Enough
 from orchestrator.measure.run import Done, plan_and_measure
-from orchestrator.metrics.followed import RESULTS, TIME, Followed
+from orchestrator.metrics.followed import RESULTS, SIZE, TIME, Followed
 from orchestrator.model import Case, Evaluation
 from orchestrator.plan.request import RunOptions, check_judge
 from orchestrator.profiling.model import ProfileResult
@@ -176,6 +175,12 @@ def answer(folder: Path, state: WhyState, view: View, actions: WhyActions | None
                 raise
             error = type(stop)(f"{stop}\ncontinue with: {shlex.join(['tfcompare', 'why', '--resume', str(folder)])}")
     return WhyOutcome(asker.state, asker._explain(), folder, error)
+
+
+def read_outcome(folder: Path) -> WhyOutcome:
+    """Return the answer to a question as far as its folder has it."""
+    state = stored.read_question(folder)
+    return WhyOutcome(state, explain(read_ladders(folder, state, WhyActions())), folder)
 
 
 @dataclass

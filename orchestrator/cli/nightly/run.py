@@ -132,7 +132,7 @@ def run(
     backfill: Annotated[
         str,
         typer.Option(
-            help="Look for the causes of alarms for at most this long: profile changed cases, and measure nightlies "
+            help="Look for the causes of alarms for at most this long: ask why cases changed, and measure nightlies "
             "that no nightly run has measured. 0 turns both off.",
             metavar="DURATION",
         ),

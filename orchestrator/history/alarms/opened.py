@@ -8,8 +8,7 @@ from pathlib import Path
 
 from orchestrator.history.model import Alarm, Change, Point, Series
 from orchestrator.history.surroundings import list_changes, weekday_change
-from orchestrator.metrics import TIMES
-from orchestrator.metrics.followed import RESULTS, TIME
+from orchestrator.metrics.followed import SIZE, TIME
 
 DATED = re.compile(r".*\.dev(\d{8})$")
 COMMITS = "https://github.com/tensorflow/tensorflow/compare/{}...{}"
@@ -33,7 +32,7 @@ def open_alarm(
     if between and between[0].build != between[1].build:
         before, after = between
         good, bad, commits = before.build, after.build, compare_link(before.commit, after.commit)
-    reproduce = [*_command("run", latest, latest.reference, latest.build), "--control", *_judging_flags(latest)]
+    reproduce = ["tfcompare", "run", "--versions", f"{latest.reference},{latest.build}", *_flags_of_series(latest)]
     return Alarm(
         id=hashlib.sha256(f"{key.id} {change.first} {today}".encode()).hexdigest()[:6],
         key=key,
@@ -41,9 +40,9 @@ def open_alarm(
         change=change,
         surroundings=(*list_changes(*between), *weekday_change(*between)) if between else (),
         run=latest.run,
-        reproduce=shlex.join(reproduce),
+        reproduce=shlex.join([*reproduce, "--control", *_judging_flags(latest)]),
         bisect=_bisect(*between, runs) if between else "",
-        profile=_profile(latest, good or latest.reference, bad or latest.build),
+        why=_ask_why(latest, good or latest.reference, bad or latest.build),
         opened=now,
         night=today,
         said=said,
@@ -60,17 +59,16 @@ def compare_link(earlier: str, later: str) -> str:
     return COMMITS.format(earlier, later) if earlier and later and earlier != later else ""
 
 
-def _profile(point: Point, earlier: str, later: str) -> str:
-    """Return the command that profiles both versions, or '' for a metric that it cannot explain, such as memory."""
-    if point.metric not in (RESULTS, *TIMES):
+def _ask_why(point: Point, earlier: str, later: str) -> str:
+    """Return the command that finds out why both versions differ, or '' for sizes, which are not measured in rounds."""
+    if point.metric == SIZE:
         return ""
-    words = _command("profile", point, earlier, later)
-    return shlex.join([*words, *(["--explain-output"] if point.metric == RESULTS else [])])
+    words = ["tfcompare", "why", earlier, later, *_flags_of_series(point), *_judging_flags(point)]
+    return shlex.join(words)
 
 
-def _command(name: str, point: Point, earlier: str, later: str) -> list[str]:
-    words = ["tfcompare", name, "--versions", f"{earlier},{later}", "--case", point.case]
-    return [*words, "--engine", point.engine, *(["--gpu"] if point.device == "gpu" else [])]
+def _flags_of_series(point: Point) -> list[str]:
+    return ["--case", point.case, "--engine", point.engine, *(["--gpu"] if point.device == "gpu" else [])]
 
 
 def _bisect(before: Point, after: Point, runs: Path) -> str:
@@ -82,9 +80,8 @@ def _bisect(before: Point, after: Point, runs: Path) -> str:
     if before.build == after.build:
         return shlex.join(["tfcompare", "compare", str(runs / before.run), str(runs / after.run)])
     good, bad = (DATED.sub(r"nightly-\1", point.build) for point in (before, after))
-    words = ["tfcompare", "bisect", "--good", good, "--bad", bad, "--case", after.case]
-    words += ["--engine", after.engine, *(["--gpu"] if after.device == "gpu" else [])]
-    return shlex.join([*words, *_judging_flags(after)])
+    words = ["tfcompare", "bisect", "--good", good, "--bad", bad, *_flags_of_series(after), *_judging_flags(after)]
+    return shlex.join(words)
 
 
 def _judging_flags(point: Point) -> list[str]:

@@ -89,7 +89,7 @@ def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str
         f"Run: {alarm.run}",
         f"Again: {alarm.reproduce}",
         *([f"Which version: {alarm.bisect}"] if alarm.bisect else []),
-        *([f"Look into it: {alarm.profile}"] if alarm.profile else []),
+        *([f"Why: {alarm.why}"] if alarm.why else []),
     ]
     _text(element, "content", "\n".join(map(escape_unprintable, lines)), type="text")
 

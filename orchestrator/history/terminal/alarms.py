@@ -57,7 +57,7 @@ def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
         yield safe_text(f"  changed since {change.last}: {changed}")
         for line in describe_cause(alarm):
             yield safe_text(f"  {line}")
-        for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect), ("profile", alarm.profile)):
+        for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect), ("why", alarm.why)):
             if command:
                 yield safe_text(f"  {name}: {command}")
 

@@ -1,4 +1,4 @@
-"""Where a night looks for the causes of its alarms; real nightlies and profiles are in tests/engines/test_causes.py."""
+"""Where a night looks for the causes of its alarms; for real ones see tests/engines/test_causes.py."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,30 +11,33 @@ import pytest
 
 from orchestrator.bisect import state as searches
 from orchestrator.errors import UsageError
-from orchestrator.formats import PROFILE
 from orchestrator.history.alarms import state
 from orchestrator.history.model import Alarm, AlarmOpened, CauseFound, Key, StateChanged
 from orchestrator.history.store import Store
 from orchestrator.history.wording import describe_cause
+from orchestrator.model import Case
 from orchestrator.nightly import causes
 from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.nightly.versions import ResolvedVersions
-from orchestrator.profiling import stored as profiles
-from orchestrator.profiling.model import stem
+from orchestrator.why.ladder import Ladder, Rung
+from orchestrator.why.state import LadderStep, write_question
 from tests.support import night_reports
-from tests.support.builders import case, plan, run_folder, target
+from tests.support.builders import NEW, OLD, plan, run_folder, target
+from tests.support.golden import ASKED
 from tests.support.heard import Heard
-from tests.support.profiled import arm, function, profile, profiled
 from tests.support.searches import told
+from tests.support.small_run import SAME, SLOWER, write_run
 from tests.support.worlds import stepped
 
 DAYS = tuple(f"2.22.0.dev2026110{day}" for day in range(1, 6))
 GOOD, BAD = DAYS[0], DAYS[4]
 NIGHT = date(2026, 11, 22)
-ALARM = night_reports.alarm(1.3, proven=True, night=NIGHT, good=GOOD, bad=BAD, profile="tfcompare profile")
+ALARM = night_reports.alarm(1.3, proven=True, night=NIGHT, good=GOOD, bad=BAD, why="tfcompare why")
 COMMITS = {version: f"{number}abcdef" for number, version in enumerate(DAYS)}
 FINE = ChildEnd(exit_code=0, hung=False, last_lines="")
+# What the night has measured with, but for its budget.
+MEASURED_SO = ["--engine", "venv", "--gpu-exclusive"]
 Does = Callable[[Path], Any]
 
 
@@ -98,19 +101,15 @@ def searched(most: int = 100, steps: dict[int, float] | None = None) -> Does:
     return leave
 
 
-def profiled_as(before: float, after: float) -> Does:
+def explained(*cases: Case) -> Does:
+    """A question of two targets that differ in nothing else: the made-up run of these cases is its only ladder."""
+
     def leave(path: Path) -> None:
-        power = case("power")
-        arms = [
-            arm(power, version, profile(function("sleep", own=own, file=""), function("same", own=10.0)))
-            for version, own in ((GOOD, before), (BAD, after))
-        ]
-        found = profiled(arms)
-        (path / "profiles").mkdir(parents=True)
-        (path / profiles.PROFILE_FILE).write_bytes(PROFILE.stamp(profiles.HEADING.dump_json(found.heading)))
-        for one in arms:
-            file = path / "profiles" / f"{stem(power, one.target)}.json"
-            file.write_bytes(PROFILE.stamp(profiles.ARM.dump_json(one)))
+        write_run(path / "steps" / "01", cases=cases)
+        names = (str(OLD), str(NEW))
+        rung = Rung(causes=(), rest=f"TensorFlow {names[0]} -> {names[1]}")
+        step = LadderStep(ladder=Ladder(texts=names, names=names, rungs=(rung,)), run="steps/01", is_done=True)
+        write_question(path, replace(ASKED, ladders=(step,), remedies=None, profile=""))
 
     return leave
 
@@ -132,7 +131,7 @@ def test_the_builds_between_are_searched_and_the_alarm_names_the_smallest_range_
 
 
 def test_a_search_whose_time_is_over_goes_on_the_next_night(house: House):
-    house.opened(replace(ALARM, profile=""))
+    house.opened(replace(ALARM, why=""))
     house.does = {"bisect": searched(1)}
     assert not house.looks(backfill_s=60.0)[ALARM.id].searched
     assert house.limits[0] <= 60.0
@@ -143,7 +142,7 @@ def test_a_search_whose_time_is_over_goes_on_the_next_night(house: House):
 
 
 def test_builds_that_do_not_differ_side_by_side_are_said_to(house: House):
-    house.opened(replace(ALARM, profile=""))
+    house.opened(replace(ALARM, why=""))
     house.does = {"bisect": searched(steps={})}
     found = house.looks()[ALARM.id]
     assert (found.good, found.bad, found.searched) == (GOOD, BAD, True)
@@ -152,63 +151,65 @@ def test_builds_that_do_not_differ_side_by_side_are_said_to(house: House):
 
 def test_neighbours_need_no_search(house: House, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(causes.lock_on_demand, "nightlies", lambda device: {GOOD: "tf-nightly", BAD: "tf-nightly"})
-    house.opened(replace(ALARM, profile=""))
+    house.opened(replace(ALARM, why=""))
     assert house.looks()[ALARM.id].searched
     assert house.asked == []
 
 
-def test_an_index_that_is_silent_costs_the_search_and_not_the_profile(house: House, monkeypatch: pytest.MonkeyPatch):
+def test_an_index_that_is_silent_costs_the_search_and_not_the_answer(house: House, monkeypatch: pytest.MonkeyPatch):
     def fail(device: str) -> None:
         raise UsageError("the index does not answer for tf-nightly")
 
     monkeypatch.setattr(causes.lock_on_demand, "nightlies", fail)
     house.opened(ALARM, replace(ALARM, id="bbbbbb", key=replace(ALARM.key, case="power[style=function]")))
-    house.does = {"profile": profiled_as(100.0, 130.0)}
+    house.does = {"why": explained(SLOWER)}
     found = house.looks(keys=[ALARM.key, replace(ALARM.key, case="power[style=function]")])
     assert found[ALARM.id].findings
-    assert house.said == ["no nightlies are searched: the index does not answer for tf-nightly"]
+    assert house.said[-1:] == ["no nightlies are searched: the index does not answer for tf-nightly"]
 
 
-def test_an_alarm_carries_what_the_profiles_of_both_builds_show(house: House):
+def test_an_alarm_carries_why_both_builds_differ(house: House):
     house.opened(replace(ALARM, searched=True))
-    house.does = {"profile": profiled_as(100.0, 130.0)}
+    house.does = {"why": explained(SLOWER)}
     found = house.looks()[ALARM.id]
     [words] = house.asked
-    assert words[:3] == ["profile", f"--versions={GOOD},{BAD}", f"--case={ALARM.key.case}"]
-    assert words[3:] == ["--output", str(house.store.runs / f"profile-{ALARM.id}"), "--engine", "venv"]
-    assert found.findings == ("grown: sleep (C), 10.0 ms -> 13.0 ms in a step",)
-    assert house.limits[0] <= causes.PROFILE_LIMIT_S
+    assert words[:5] == ["why", GOOD, BAD, f"--case={ALARM.key.case}", "--no-search"]
+    path = str(house.store.runs / f"why-{ALARM.id}")
+    assert words[5:] == ["--budget", "300s", "--output", path, *MEASURED_SO, "--format", "json"]
+    assert found.findings == ("They differ in nothing else that can be undone, so it is TensorFlow 1.0.0 -> 2.0.0.",)
+    assert house.limits[0] <= causes.WHY_LIMIT_S
 
 
-def test_where_the_build_is_the_same_the_reference_is_the_other_half_of_the_profile(house: House):
+def test_an_alarm_says_that_both_builds_are_the_same_side_by_side(house: House):
+    house.opened(replace(ALARM, searched=True))
+    house.does = {"why": explained(SAME)}
+    [finding] = house.looks()[ALARM.id].findings
+    assert finding.startswith("measured side by side: 2.0.0 is the same as 1.0.0: ")
+
+
+def test_where_the_build_is_the_same_the_reference_is_the_other_end(house: House):
     house.opened(replace(ALARM, good="", bad=""))
     house.looks()
     [words] = house.asked
-    assert words[1] == f"--versions={ALARM.key.reference},{BAD}"
+    assert words[1:3] == [str(ALARM.key.reference), BAD]
 
 
-def test_a_profile_that_fails_is_one_line_and_leaves_the_alarm_its_command(house: House):
+def test_a_question_that_fails_is_one_line_and_leaves_the_alarm_its_command(house: House):
     house.opened(replace(ALARM, searched=True))
     assert (
         house.looks()[ALARM.id] == state.current([AlarmOpened(at=ALARM.opened, alarm=replace(ALARM, searched=True))])[0]
     )
-    assert house.said == [f"alarm {ALARM.id} has no profile: no such thing"]
+    assert house.said[1:] == [f"alarm {ALARM.id}: nothing was found out: no such thing"]
 
 
-def test_results_are_explained_by_their_layers(house: House):
-    key = replace(ALARM.key, metric="output")
-    house.opened(replace(ALARM, key=key, searched=True))
+@pytest.mark.parametrize("metric", ["output", "memory"])
+def test_a_metric_is_explained_and_searched_by_its_name(house: House, metric: str):
+    key = replace(ALARM.key, metric=metric)
+    house.opened(replace(ALARM, key=key))
     house.looks(keys=[key])
-    assert "--explain-output" in house.asked[0]
-
-
-def test_memory_is_searched_by_its_metric_and_not_profiled(house: House):
-    key = replace(ALARM.key, metric="memory")
-    house.opened(replace(ALARM, key=key, profile=""))
-    house.looks(keys=[key])
-    [words] = house.asked
-    assert words[0] == "bisect"
-    assert words[words.index("--metric") + 1] == "memory"
+    assert [(words[0], words[words.index("--metric") + 1]) for words in house.asked] == [
+        ("why", metric), ("bisect", metric)
+    ]  # fmt: skip
 
 
 LEFT_ALONE = {
@@ -216,8 +217,8 @@ LEFT_ALONE = {
     "the machine did it": replace(ALARM, note=state.BY_MACHINE),
     "each night has the same build": replace(ALARM, good="", bad=""),
     "an end is no nightly": replace(ALARM, good="2.21.0"),
-    "an end sets a variable": replace(ALARM, good="2.21 LD_PRELOAD=/x.so.dev20261101", profile="tfcompare profile"),
-    "its id leads elsewhere": replace(ALARM, id="../../elsewhere", profile="tfcompare profile"),
+    "an end sets a variable": replace(ALARM, good="2.21 LD_PRELOAD=/x.so.dev20261101", why="tfcompare why"),
+    "its id leads elsewhere": replace(ALARM, id="../../elsewhere", why="tfcompare why"),
     "it is nothing that tonight's suite measured": replace(ALARM, key=replace(ALARM.key, host="elsewhere")),
 }
 
@@ -225,7 +226,7 @@ LEFT_ALONE = {
 @pytest.mark.parametrize("why", LEFT_ALONE)
 def test_what_is_not_searched(house: House, why: str):
     alarm = LEFT_ALONE[why]
-    house.opened(alarm if why.startswith(("an end sets", "its id")) else replace(alarm, profile=""))
+    house.opened(alarm if why.startswith(("an end sets", "its id")) else replace(alarm, why=""))
     house.looks()
     assert house.asked == []
 
@@ -246,7 +247,7 @@ def test_without_time_nothing_is_looked_for(house: House, backfill_s: float, mos
     assert house.asked == []
 
 
-def test_no_more_than_a_few_are_profiled_and_the_largest_first(house: House):
+def test_no_more_than_a_few_are_explained_and_the_largest_first(house: House):
     alarms = [
         replace(ALARM, id=f"a0000{number}", searched=True, change=replace(ALARM.change, ratio=math.exp(number / 10)))
         for number in range(1, 6)
@@ -254,7 +255,7 @@ def test_no_more_than_a_few_are_profiled_and_the_largest_first(house: House):
     house.opened(*alarms)
     house.looks()
     assert [Path(words[words.index("--output") + 1]).name for words in house.asked] == [
-        "profile-a00005", "profile-a00004", "profile-a00003"
+        "why-a00005", "why-a00004", "why-a00003"
     ]  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def test_an_alarm_is_told_with_all_that_a_person_acts_on() -> None:
         "  reproduce:\n"
         "    tfcompare run --versions 2.0.0,2.22.0.dev20261122 \\\n"
         "      --case 'power[style=eager]' --engine venv --control\n"
-        "  find the cause:\n"
+        "  see what came between:\n"
         "    tfcompare bisect --good nightly-20261120 --bad nightly-20261122 \\\n"
         "      --case 'power[style=eager]' --engine venv\n"
         "  if it is meant to be: tfcompare history mute 3f2a1b --note WHY\n"
@@ -221,7 +221,7 @@ def test_all_but_whole_commands_fits_into_eighty_columns() -> None:
 def test_a_command_that_is_copied_from_a_mail_is_the_command(case: str) -> None:
     reproduce = f"tfcompare run --versions 2.0.0,2.13.0 --case {shlex.quote(case)} --control --engine venv --gpu"
     text = compose(NightReport(night=NIGHT, opened=(alarm(1.12, reproduce=reproduce),))).text
-    copied = text.partition("  reproduce:\n")[2].partition("  find the cause:")[0]
+    copied = text.partition("  reproduce:\n")[2].partition("  see what came between:")[0]
     script = "tfcompare() { printf '%s\\n' tfcompare \"$@\"; }\n" + copied
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == shlex.split(reproduce)

@@ -328,7 +328,7 @@ def test_the_commands_of_an_alarm_measure_what_the_night_did_from_any_folder(
     folders = f"--workload-folder {tmp_path}/mine --data {tmp_path}/mine --data set={tmp_path}/there"
     measured = f"{folders} --threads 2,1 --base mine=x --inherit-env"
     assert alarm.reproduce.endswith(f" --engine venv --control {measured} --lock-clocks 1200 --where 'host=a b'")
-    assert alarm.profile.endswith(f" --engine venv {measured}")
+    assert alarm.why.endswith(f" --engine venv {measured} --lock-clocks 1200")
     assert alarm.bisect.startswith("tfcompare compare ")
     searched = add_flags(replace(alarm, bisect="tfcompare bisect --good nightly-20261101"), options)
     assert searched.bisect == "tfcompare bisect --good nightly-20261101"

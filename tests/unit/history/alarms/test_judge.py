@@ -45,7 +45,8 @@ def test_memory_is_an_alarm_in_its_own_words_and_says_nothing_of_times():
     assert alarm.key.id != replace(alarm.key, metric="time").id
     assert re.fullmatch(r"1\.1\dx more peak memory \(1\.1\d-1\.1\d\)", describe_alarm(alarm))
     assert alarm.reproduce.endswith("--metric memory")
-    assert alarm.profile == "", "a profile is of times"
+    assert alarm.why.startswith("tfcompare why 1.14.0 2.0.0 ")
+    assert alarm.why.endswith("--metric memory")
 
 
 def test_cpu_time_is_an_alarm_in_its_own_words_and_says_nothing_of_wall_times():
@@ -151,7 +152,7 @@ def test_an_alarm_names_what_changed_that_night_and_how_to_look_into_it():
     before, after = ({point.run for point in points if point.night == day(n)}.pop() for n in (STEP - 1, STEP))
     # The same wheel as the night before: no release between them to search.
     assert alarm.bisect == f"tfcompare compare history/runs/{before} history/runs/{after}"
-    assert alarm.profile == f"tfcompare profile --versions 1.14.0,2.0.0 --case '{CASE}' --engine venv"
+    assert alarm.why == f"tfcompare why 1.14.0 2.0.0 --case '{CASE}' --engine venv"
     assert alarm.run == after
 
 

@@ -104,7 +104,7 @@ def test_an_alarm_says_what_differs_and_how_to_look_for_its_cause():
     assert alarm.bisect.endswith("--engine venv --metric output")
     assert "--good nightly-20240102 --bad nightly-20240103" in alarm.bisect
     assert alarm.reproduce.endswith("--control --metric output")
-    assert alarm.profile.endswith("--engine venv --explain-output")
+    assert alarm.why.endswith("--engine venv --metric output")
 
 
 def test_what_has_no_share_has_a_reason():
