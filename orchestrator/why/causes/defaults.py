@@ -24,7 +24,9 @@ class ChangedDefault:
 
 DEFAULTS = (
     ChangedDefault("oneDNN off -> on", (2, 9), "TF_ENABLE_ONEDNN_OPTS", "0", "cpu"),
-    ChangedDefault("XLA's thunk runtime off -> on", (2, 18), "XLA_FLAGS", "--xla_cpu_use_thunk_runtime=false", "cpu"),
+    ChangedDefault(
+        "XLA's thunk runtime off -> on", (2, 18), "XLA_FLAGS", "--xla_cpu_use_thunk_runtime=false", "cpu", (2, 21)
+    ),
     ChangedDefault("TF32 off -> on", (2, 4), "NVIDIA_TF32_OVERRIDE", "0", "gpu"),
 )
 

@@ -44,6 +44,9 @@ def test_a_default_is_a_cause_only_between_the_releases_that_it_changed_between(
     assert undone(end("2.9.3"), end("2.10.1")) == {}
     assert undone(end("2.9.3"), end("2.8.4")) == {}
     assert undone(end("2.8.4 TF_ENABLE_ONEDNN_OPTS=1"), end("2.9.3 TF_ENABLE_ONEDNN_OPTS=1")) == {}
+    thunks = "2.20.0 XLA_FLAGS=--xla_cpu_use_thunk_runtime=false"
+    assert undone(end("2.17.1"), end("2.20.0")) == {"XLA's thunk runtime off -> on": thunks}
+    assert undone(end("2.17.1"), end("2.21.0")) == {}, "2.21 has no other runtime"
     assert undone(end("2.3.4"), end("2.4.4"), "gpu") == {"TF32 off -> on": "2.4.4 NVIDIA_TF32_OVERRIDE=0"}
     assert {each.device for each in DEFAULTS} == {"cpu", "gpu"}
 
