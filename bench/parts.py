@@ -45,6 +45,7 @@ PARTS: Mapping[str, Part] = {
     "busy": Part("A busy core", (*MEASURING, VENV, SUITE)),
     "bodies": Part("Other people's code", (*MEASURING, "bench/workloads/bodies.py")),
     "examples": Part("Other people's training loops", (*MEASURING, "bench/workloads/examples.py")),
+    "why": Part("Causes", (*MEASURING, "orchestrator/why", "orchestrator/bisect", "bench/workloads/caused.py")),
     "workers": Part("Workers", (":(glob)workloads/*.py", "orchestrator/engines/worker")),
     "metrics": Part(
         "Other metrics", (*MEASURING, "orchestrator/metrics", "orchestrator/results", SUITE, "bench/injected.py")
