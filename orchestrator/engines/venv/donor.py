@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from orchestrator.catalog import lockfile
@@ -50,7 +51,8 @@ def hold_donor(folder: Path, wanted: Mapping[str, str], interpreter: Interpreter
 
     Its lock keeps other processes from removing it.
     """
-    found = max(_find_donors(folder, wanted, interpreter), key=lambda donor: -len(donor.changed), default=None)
+    alike = sorted(_find_donors(folder, wanted, interpreter), key=lambda donor: len(donor.changed))
+    found = next((donor for donor in alike if not _shares_files(donor)), None)
     if found is None:
         yield None
         return
@@ -71,6 +73,20 @@ def _find_donors(folder: Path, wanted: Mapping[str, str], interpreter: Interpret
         same = {name for name, pin in wanted.items() if pins.get(name) == pin}
         if TENSORFLOWS & same and len(same) >= lockfile.LEAST_SHARED * len(wanted):
             yield Donor(path, frozenset(wanted.keys() - same), frozenset(pins.keys() - wanted.keys()))
+
+
+def _shares_files(donor: Donor) -> bool:
+    """Return whether a package to remove has files that another one has as well, which would lose them.
+
+    `tensorflow` and `tensorflow-cpu` are such packages; an environment has both if one of its packages needs the other.
+    """
+    seen: dict[bool, set[str]] = {True: set(), False: set()}
+    for folder in donor.path.glob("lib/python*/site-packages") if donor.gone else ():
+        for package in metadata.distributions(path=[str(folder)]):
+            lines = (package.read_text("RECORD") or "").splitlines()
+            is_gone = lockfile.normalize(package.metadata["Name"] or "") in donor.gone
+            seen[is_gone].update(line.partition(",")[0] for line in lines)
+    return not seen[True].isdisjoint(seen[False])
 
 
 def link_from(donor: Path, path: Path) -> None:

@@ -79,6 +79,24 @@ def test_an_environment_that_is_not_alike_gives_nothing(
         assert donor is None
 
 
+def test_an_environment_is_not_taken_if_what_is_removed_would_take_files_of_another_package(tmp_path: Path):
+    both = Pin("tensorflow", "2.20.0", (64 * "8",))
+    near = environment(tmp_path, "near", [TF, both, KERAS, NUMPY, SIX])
+    far = environment(tmp_path, "far", [TF, KERAS, Pin("numpy", "2.0.0", (64 * "7",)), SIX])
+    for pin in (TF, both):
+        info = near / "lib" / "python3.11" / "site-packages" / f"{pin.name.replace('-', '_')}-2.20.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {pin.name}\nVersion: 2.20.0\n")
+        (info / "RECORD").write_text(f"tensorflow/__init__.py,sha256=x,1\n{info.name}/RECORD,,\n")
+    with hold_donor(tmp_path, describe_pins([TF, KERAS, NUMPY, SIX]), PYTHON) as donor:
+        assert donor
+        assert donor.path == far
+    # Where nothing is removed, sharing files does no harm.
+    with hold_donor(tmp_path, describe_pins([TF, both, NEWER, NUMPY, SIX]), PYTHON) as donor:
+        assert donor
+        assert donor.path == near
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"python": 1, "pins": 5}', '{"pins": {"tensorflow-cpu": null}}'])
 def test_a_marker_that_says_nothing_useful_gives_nothing(tmp_path: Path, text: str):
     (environment(tmp_path, "other", [TF, KERAS]) / MARKER).write_text(text)
