@@ -12,8 +12,8 @@ def find_changed_variables(old: End, new: End, device: FlavourName) -> Iterator[
     before, after = dict(old.changed.variables), dict(new.changed.variables)
     for name in dict.fromkeys((*before, *after)):
         if before.get(name) != after.get(name):
-            shown = [f"{name}={values[name]}" if name in values else "none" for values in (before, after)]
-            yield Cause(title=" -> ".join(shown), undo=set_variable(name, before.get(name)))
+            shown = " -> ".join(values.get(name, "none") for values in (before, after))
+            yield Cause(title=f"{name} {shown}", undo=set_variable(name, before.get(name)))
 
 
 def set_variable(name: str, value: str | None) -> Callable[[Changed], Changed]:

@@ -310,7 +310,7 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         "2.20.0+keras==3.5.0+TF_ENABLE_ONEDNN_OPTS=1",
     )  # fmt: skip
     texts = tuple(name.replace("+", " ") for name in names)
-    rungs = tuple(Rung(causes=(title,)) for title in ("none -> TF_ENABLE_ONEDNN_OPTS=1", "Keras 3.8.0 -> 3.5.0"))
+    rungs = tuple(Rung(causes=(title,)) for title in ("TF_ENABLE_ONEDNN_OPTS none -> 1", "Keras 3.8.0 -> 3.5.0"))
 
     def judged(lower: int, upper: int, ratio: float, low: float, high: float, verdict: VerdictName) -> BisectFinding:
         size = "beyond" if verdict in ("slower", "faster") else None
