@@ -304,7 +304,7 @@ def missing_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The answer of docs/why.md: two rungs, of which one matters, and a target that helps."""
+    """The answer of docs/why.md and README: two rungs, of which one matters, and a target that helps."""
     names = (
         "2.20.0+keras==3.8.0", "2.20.0+keras==3.8.0+TF_ENABLE_ONEDNN_OPTS=1",
         "2.20.0+keras==3.5.0+TF_ENABLE_ONEDNN_OPTS=1",
@@ -355,6 +355,7 @@ PRINTED: dict[str, list[Callable[[Path, pytest.MonkeyPatch], str]]] = {
     "nightly": [message],
     "own-program": [program],
     "targets": [moved, changed],
+    "README": [answer],
     "why": [answer, goes_with],
     "troubleshooting": [missing_python, disturbed, two_speeds],
 }
