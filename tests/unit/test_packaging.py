@@ -95,7 +95,7 @@ def test_the_commands_of_the_readme_are_those_of_an_installed_tfcompare():
     assert [line for line in page.splitlines() if ".venv/bin/tfcompare" in line] == [
         "In a clone, the command is `.venv/bin/tfcompare`, and make sets it up with the exact versions that are tested:"
     ]
-    assert len(re.findall(r"^    tfcompare \w", page, re.MULTILINE)) > 4
+    assert len(re.findall(r"^    tfcompare \w", page, re.MULTILINE)) >= 4
 
 
 def test_the_first_version_is_told_in_sixty_lines():
