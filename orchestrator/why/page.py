@@ -9,6 +9,7 @@ from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html.answer import AnswerPage, PageFigure, PageLine, PageTable, render_answer
 from orchestrator.reports.html.charts import DrawnRatio, draw_forest
 from orchestrator.reports.html.rows import TableColumn
+from orchestrator.reports.html.svg import element
 from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.terminal import output_file
 from orchestrator.why.flame import draw_flames, merge_stacks
@@ -74,7 +75,9 @@ def _draw_rungs(answer: WhyAnswer) -> list[PageFigure]:
     caption = (
         f"What each change does to the {about}, on a log scale. Each was measured in the same rounds as its neighbour."
     )
-    return [PageFigure("Changes", draw_forest(drawn), caption, "; ".join(each.told for each in drawn))]
+    # Changes have longer names than versions.
+    plot = element("div", draw_forest(drawn), class_="wide")
+    return [PageFigure("Changes", plot, caption, "; ".join(each.told for each in drawn))]
 
 
 def _draw_profile(answer: WhyAnswer) -> list[PageFigure]:
@@ -103,11 +106,7 @@ def _tables(answer: WhyAnswer) -> list[PageTable]:
             rung.rung.title,
             "" if finding is None or metric == RESULTS else show_estimate(finding, metric),
             "" if finding is None else show_interval(finding, metric),
-            f"died: {rung.death}"
-            if rung.death
-            else f"{MARKS[finding.shown_verdict]} {finding.words}"
-            if finding
-            else "",
+            "died" if rung.death else f"{MARKS[finding.shown_verdict]} {finding.words}" if finding else "not measured",
             "" if share is None else f"{share:.0%}",
             rung.lower,
             rung.upper,
