@@ -193,8 +193,13 @@ def find_divisible(explanation: Explanation, tried: Iterable[tuple[str, str]]) -
 
 
 def is_settled(measured: MeasuredLadder, margin: float) -> bool:
-    """Return whether more rounds would change nothing: the whole is known, and which rungs matter."""
+    """Return whether more rounds would change nothing: the whole is known, and which rungs matter.
+
+    If an end died, the rung on which that begins is known from the first round on.
+    """
     names = measured.ladder.names
+    if {names[0], names[-1]} & measured.deaths.keys():
+        return True
     whole = measured.findings.get((names[0], names[-1]))
     if whole is None or whole.verdict == "inconclusive":
         return False

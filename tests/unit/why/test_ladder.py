@@ -136,6 +136,12 @@ def test_rounds_end_once_it_is_known_which_rungs_matter(steps: tuple[float, ...]
     assert is_settled(measured(*steps, width=width), MARGIN) is settled
 
 
+def test_rounds_end_if_an_end_died_and_not_if_another_target_did():
+    assert is_settled(measured(0.0, 0.3, 0.0, dead=("D",), width=1.0), MARGIN)
+    assert is_settled(measured(0.0, 0.3, 0.0, dead=("A",), width=1.0), MARGIN)
+    assert not is_settled(measured(0.0, 0.3, 0.0, dead=("B",), width=1.0), MARGIN)
+
+
 @pytest.mark.parametrize("count", range(1, 12))
 def test_causes_make_at_most_four_groups_and_none_is_lost(count: int):
     causes = [f"{number}" for number in range(count)]
