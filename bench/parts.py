@@ -50,6 +50,7 @@ PARTS: Mapping[str, Part] = {
     "metrics": Part(
         "Other metrics", (*MEASURING, "orchestrator/metrics", "orchestrator/results", SUITE, "bench/injected.py")
     ),
+    "counts": Part("Counts", ("orchestrator/results/counts.py", "workloads/counting.py", "bench/workloads/counted.py")),
     "first_calls": Part("First calls", ("orchestrator/stats", "orchestrator/plan", "bench/recorded.json")),
     "overhead": Part("Overhead", (*MEASURING, VENV, SUITE)),
     "images": Part("Images", ("orchestrator/engines", "orchestrator/images", "images", "orchestrator/measure")),
