@@ -8,7 +8,7 @@ Means on the other side of zero have no weight, because the verdict rules them o
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,20 +40,38 @@ def estimate_called(found: Estimate, levels: LookLevels) -> tuple[float, float, 
     if any(replace(found, differences=found.differences[:look]).p <= own_level for look, own_level in earlier):
         # The difference was called at an earlier look, and another comparison kept its case open.
         earlier = []
-    ratios, likely = _scatters(found.freedom / 2, found.freedom / 2, level)
+    levels = (*earlier, levels[-1])
+    # Beyond the distance at which all means are certain to be called, the weights stay as they are there.
+    farthest = min(distance / error, _find_farthest(levels, found.freedom))
+    near, middle = (distance + shift * error for shift in _find_shifts(levels, found.freedom, farthest))
+    distances = min(middle, distance), min(near, distance - width), distance + width
+    theta, low, high = (math.copysign(float(each), found.theta) for each in distances)
+    return theta, min(low, high), max(low, high)
+
+
+@lru_cache(1000)
+def _find_shifts(levels: LookLevels, freedom: float, distance: float) -> tuple[float, float]:
+    """Return how far the near end and the median of the weights are from a mean, all in standard errors."""
+    ratios, likely = _scatters(freedom / 2, freedom / 2, levels[-1][1])
     # Each root is a possible ratio of the standard error of these rounds to the true one.
     roots = np.sqrt(ratios)[:, None]
-    means = distance / error * roots + AROUND
-    chances = np.interp(means, *_count_calls((*earlier, levels[-1]), found.freedom))
+    means = distance * roots + AROUND
+    chances = np.interp(means, *_count_calls(levels, freedom))
     weights = likely[:, None] * np.exp(-(AROUND**2) / 2 - chances)
     possible = means > 0
     sizes = (means / roots)[possible]
     order = np.argsort(sizes)
     shares = np.cumsum(weights[possible][order])
-    near, middle = np.interp((LEFT_OUT / 2, 0.5), shares / shares[-1], sizes[order]) * error
-    distances = min(middle, distance), min(near, distance - width), distance + width
-    theta, low, high = (math.copysign(float(each), found.theta) for each in distances)
-    return theta, min(low, high), max(low, high)
+    near, middle = np.interp((LEFT_OUT / 2, 0.5), shares / shares[-1], sizes[order]) - distance
+    return float(near), float(middle)
+
+
+@cache
+def _find_farthest(levels: LookLevels, freedom: float) -> float:
+    """Return the distance, in standard errors, from which on all means have the same chance to be called."""
+    means, _ = _count_calls(levels, freedom)
+    ratios, _ = _scatters(freedom / 2, freedom / 2, levels[-1][1])
+    return float((means[-1] - AROUND[0]) / np.sqrt(ratios[0]))
 
 
 @cache
