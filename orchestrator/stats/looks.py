@@ -9,7 +9,7 @@ growing samples form a Markov chain.
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ FEWEST_ROUNDS = 4
 BYSTANDER_ERROR_SHARE = 0.64
 # Levels are computed for these errors of all looks together, and interpolated between them.
 ERRORS = (1e-5, 1e-4, 1e-3, 0.005, 0.025, 0.05, 0.1, 0.5)
+LOG_ERRORS = np.log(ERRORS)
 # The cells of the chain are too coarse for some looks if the error is smaller than this.
 LEAST_EXACT = 1e-3
 # The chain is divided finely enough for usual levels to be exact to a few percent. Levels of looks that are a single
@@ -73,11 +74,7 @@ class LookSchedule:
 
     def level(self, rounds: int, error: float) -> float:
         """Return the level of the look that judges this many rounds, if all looks share this error."""
-        index = self._find_look(rounds)
-        if error < ERRORS[0]:
-            return error * self._new_share(index)
-        levels = [of_error[index] for of_error in _levels_by_error(self)]
-        return math.exp(float(np.interp(math.log(error), np.log(ERRORS), np.log(levels))))
+        return _find_level(self, self._find_look(rounds), error)
 
     def trace_levels(self, rounds: int, error: float) -> LookLevels:
         """Return the looks up to the one that judges this many rounds, with their levels."""
@@ -87,17 +84,17 @@ class LookSchedule:
     def adjust(self, p: float, rounds: int) -> float:
         """Return the smallest error, for all looks together, at which this p is significant after this many rounds."""
         index = self._find_look(rounds)
-        levels = [of_error[index] for of_error in _levels_by_error(self)]
-        if p <= levels[0]:
-            return min(p / self._new_share(index), ERRORS[0])
-        if p >= levels[-1]:
-            return min(1.0, p * ERRORS[-1] / levels[-1])
-        return math.exp(float(np.interp(math.log(p), np.log(levels), np.log(ERRORS))))
+        least, most, logs = _describe_levels(self, index)
+        if p <= least:
+            return min(p / self.new_share(index), ERRORS[0])
+        if p >= most:
+            return min(1.0, p * ERRORS[-1] / most)
+        return math.exp(float(np.interp(math.log(p), logs, LOG_ERRORS)))
 
     def _find_look(self, rounds: int) -> int:
         return next((index for index, look in enumerate(self.looks) if look >= rounds), len(self.looks) - 1)
 
-    def _new_share(self, index: int) -> float:
+    def new_share(self, index: int) -> float:
         """Return the share of the error that a look adds to what was spent before.
 
         It would be the level of the look if no two looks were ever fooled together, so it is never too high. It is
@@ -187,6 +184,22 @@ def make_bystander_schedule(stretches: Iterable[Stretch]) -> BystanderSchedule:
 def count_fewest(looks: tuple[int, ...]) -> int:
     """Return the smallest number of rounds with a verdict in a run of these looks."""
     return make_schedule([Stretch(looks)]).fewest
+
+
+# A run asks for a few levels, but for each of them at every comparison.
+@lru_cache(10_000)
+def _find_level(schedule: LookSchedule, index: int, error: float) -> float:
+    if error < ERRORS[0]:
+        return error * schedule.new_share(index)
+    _, _, logs = _describe_levels(schedule, index)
+    return math.exp(float(np.interp(math.log(error), LOG_ERRORS, logs)))
+
+
+@cache
+def _describe_levels(schedule: LookSchedule, index: int) -> tuple[float, float, Any]:
+    """Return the least and the greatest computed level of a look, and the logs of all of them."""
+    levels = [of_error[index] for of_error in _levels_by_error(schedule)]
+    return levels[0], levels[-1], np.log(levels)
 
 
 @cache
