@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from statistics import fmean, median
 from typing import TypeVar
@@ -22,7 +22,8 @@ from orchestrator.stats.round_times import RoundTimes
 K = TypeVar("K")
 V = TypeVar("V")
 
-MOST_KEPT = 16
+# The rounds of all arms by all metrics would take as much memory as their replicates.
+MOST_KEPT = 4096
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,12 @@ class ByArm:
     def samples(self, plan: Plan) -> Samples:
         metrics = {pair.metric for pair in plan.pairs}
         keys = [(*name, metric) for name in self.replicates for metric in metrics]
-        return LazyMapping(keys, lambda key: self._by_round(ArmKey(*key[:2]), key[2]))
+        return LazyMapping(keys, lambda key: self._kept(ArmKey(*key[:2]), key[2]))
+
+    @cached_property
+    def _kept(self) -> Callable[[ArmKey, Metric], Mapping[int, Sample]]:
+        """Return the samples of an arm. All that is asked for samples shares those that were made last."""
+        return lru_cache(MOST_KEPT)(self._by_round)
 
     def _by_round(self, arm: ArmKey, metric: Metric) -> Mapping[int, Sample]:
         spec = METRICS[metric]
@@ -78,7 +84,8 @@ class ByArm:
 
     def figures(self, values: Callable[[Replicate], Values]) -> Mapping[ArmKey, Mapping[int, RoundTimes]]:
         """Return another figure of each arm, by round."""
-        return LazyMapping(self.replicates, lambda arm: _by_round(self.replicates[arm], values))
+        make = lru_cache(MOST_KEPT)(lambda arm: _by_round(self.replicates[arm], values))
+        return LazyMapping(self.replicates, make)
 
 
 def samples(plan: Plan, replicates: Iterable[Replicate], openings: Iterable[Replicate] | None = None) -> Samples:
@@ -94,14 +101,11 @@ def group_by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate
 
 
 class LazyMapping(Mapping[K, V]):
-    """A mapping that makes a value on demand: the rounds of all arms would take as much memory as their replicates.
-
-    It keeps the last few values, because the arms of a pair are requested repeatedly.
-    """
+    """A mapping that makes a value on demand."""
 
     def __init__(self, keys: Iterable[K], make: Callable[[K], V]) -> None:
         self._keys = dict.fromkeys(keys)
-        self._make = lru_cache(MOST_KEPT)(make)
+        self._make = make
 
     def __getitem__(self, key: K) -> V:
         if key not in self._keys:
