@@ -57,10 +57,12 @@ def _split(replicates: Sequence[Replicate]) -> TwoSpeeds | None:
     gaps = np.diff(logs)[fewest - 1 : len(logs) - fewest]
     cut = fewest + int(gaps.argmax())
     short, long = logs[:cut], logs[cut:]
-    spread = max(float(np.subtract(*np.quantile(part, (0.9, 0.1)))) for part in (short, long))
     between = float(np.median(long) - np.median(short))
+    if between < np.log(APART):
+        return None
+    spread = max(float(np.subtract(*np.quantile(part, (0.9, 0.1)))) for part in (short, long))
     # A scatter that is as wide as the gap is one speed with noise.
-    if between < np.log(APART) or gaps.max() < spread:
+    if gaps.max() < spread:
         return None
     kinds = [set(of_replicate[alike & (wall >= long[0])]), set(of_replicate[alike & (wall <= short[-1])])]
     if len(kinds[0] & kinds[1]) < BOTH * len(kinds[0] | kinds[1]):
