@@ -1,7 +1,7 @@
 """The pairs of arms whose ratio is requested, and how pydantic reads and writes them."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from orchestrator.model.cases import ArmKey, Case, Params, Target
@@ -55,7 +55,7 @@ class TargetPair:
     def cases(self) -> tuple[Case, ...]:
         return (self.case,)
 
-    @property
+    @cached_property
     def arms(self) -> tuple[ArmKey, ArmKey]:
         """The names of the baseline and of the candidate."""
         return ArmKey(self.case.label, self.baseline), ArmKey(self.case.label, self.candidate)
@@ -93,7 +93,7 @@ class CasePair:
     def cases(self) -> tuple[Case, ...]:
         return self.baseline, self.candidate
 
-    @property
+    @cached_property
     def arms(self) -> tuple[ArmKey, ArmKey]:
         """The names of the baseline and of the candidate."""
         return ArmKey(self.baseline.label, self.target), ArmKey(self.candidate.label, self.target)

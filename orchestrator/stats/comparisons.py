@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 from orchestrator.model import ArmKey, ArmResult, Comparison, MeanRatio, Metric, Pair, Plan, Target, VerdictName
 from orchestrator.stats.called import estimate_called
@@ -104,17 +105,11 @@ def judge_pairs(
         families[pair.metric].append(p)
     errors = {metric: _error_of_each(of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
-    comparisons = (
-        _Judge(plan, pair_schedule, errors, counts, rises or {}, scale_of).comparison(
+    return tuple(
+        _Judge(plan, pair_schedule, errors, counts, rises or {}, scale_of, flip).comparison(
             pair, rounds, p, [by_key[key] for key in pair.arms], samples
         )
         for pair, pair_schedule, rounds, p in zip(plan.pairs, schedules, measured, ps, strict=True)
-    )
-    if not flip:
-        return tuple(comparisons)
-    return tuple(
-        replace(comparison, sign_flip_p=sign_flip_p(rounds.estimate.differences)) if rounds else comparison
-        for comparison, rounds in zip(comparisons, measured, strict=True)
     )
 
 
@@ -203,6 +198,7 @@ class _Judge:
     count: Mapping[Metric, int]
     rises: Rises
     scale_of: ScaleOf
+    flip: bool
 
     def comparison(
         self, pair: Pair, rounds: MeasuredPair | None, p: float | None, arms: Sequence[ArmResult], samples: Samples
@@ -213,23 +209,25 @@ class _Judge:
         if rounds is None:
             # The arm's reason is kept word for word, so that a report prints it only once.
             return _without_interval(pair, missing.reason) if missing else self._describe_progress(pair, arms, samples)
-        pair_estimate, scale = rounds.estimate, self.scale_of(pair.metric)
-        comparison = replace(
-            _without_interval(pair, ""),
-            **scale.as_fields(pair_estimate.theta, None),
-            rounds=pair_estimate.rounds,
-            missing=max(rounds.count_fewest(self.schedule) - pair_estimate.rounds, 0),
-        )
-        if comparison.ratio is not None:
-            second = scale.as_fields(hodges_lehmann(pair_estimate.differences), None)["ratio"]
-            comparison = replace(comparison, seed_percent=seed_percent(pair_estimate.theta), second_ratio=second)
-        if not comparison.missing:
-            comparison = replace(self._judge(comparison, rounds), p=p)
-        if doubt := self._doubt(comparison, missing, arms):
-            return replace(comparison, verdict="inconclusive", size=None, reason=doubt, missing=0)
-        if comparison.missing:
+        found, scale = rounds.estimate, self.scale_of(pair.metric)
+        lacking = max(rounds.count_fewest(self.schedule) - found.rounds, 0)
+        # A run has thousands of comparisons, and each is made only once, from its fields.
+        fields = {**scale.as_fields(found.theta, None), "rounds": found.rounds, "verdict": "inconclusive"}
+        if self.flip:
+            fields["sign_flip_p"] = sign_flip_p(found.differences)
+        if "ratio" in fields:
+            fields["seed_percent"] = seed_percent(found.theta)
+            fields["second_ratio"] = scale.as_fields(hodges_lehmann(found.differences), None)["ratio"]
+        if not lacking:
+            fields |= self._judge(pair, rounds) | {"p": p}
+        if doubt := self._doubt(pair, found.rounds, fields["verdict"], fields.get("ratio"), missing, arms):
+            return Comparison(pair=pair, **fields | {"verdict": "inconclusive", "size": None, "reason": doubt})
+        if lacking:
+            comparison = Comparison(pair=pair, missing=lacking, **fields)
             return replace(comparison, reason=comparison.so_far)
-        return self._correct(comparison, rounds) if comparison.verdict in ("slower", "faster") else comparison
+        if fields["verdict"] in ("slower", "faster"):
+            fields |= self._correct(pair, rounds)
+        return Comparison(pair=pair, **fields)
 
     def _describe_progress(self, pair: Pair, arms: Sequence[ArmResult], samples: Samples) -> Comparison:
         """Return the ratio of a single round or, before the first, of the pilot, without a verdict."""
@@ -245,8 +243,9 @@ class _Judge:
             comparison = replace(comparison, pilot_ratio=times[1] / times[0])
         return replace(comparison, reason=comparison.so_far)
 
-    def _judge(self, comparison: Comparison, rounds: MeasuredPair) -> Comparison:
-        pair, pair_estimate = comparison.pair, rounds.estimate
+    def _judge(self, pair: Pair, rounds: MeasuredPair) -> dict[str, Any]:
+        """Return the verdict and what belongs to it."""
+        pair_estimate = rounds.estimate
         margin, scale = self._margin(pair), self.scale_of(pair.metric)
         levels = rounds.find_levels(self.schedule, self.plan.alpha, self._error(pair))
         judgement = judge_estimate(pair_estimate, margin, levels, scale)
@@ -261,32 +260,27 @@ class _Judge:
                 )
             if (times := f"{pair_estimate.widened:.1f}") != "1.0":
                 reason += f"; its interval is {times} times as wide because rounds depend on each other"
-        return replace(
-            comparison,
-            **scale.as_fields(pair_estimate.theta, (pair_estimate.theta - width, pair_estimate.theta + width)),
-            verdict=judgement.verdict,
-            size=judgement.size,
-            reason=reason,
-            mde=None
-            if comparison.ratio is None
-            else smallest_shown(pair_estimate.spread, pair_estimate.rounds, levels.differ, pair_estimate.borrowed),
-            spread=None if comparison.ratio is None else pair_estimate.own_spread,
-        )
+        fields = scale.as_fields(pair_estimate.theta, (pair_estimate.theta - width, pair_estimate.theta + width))
+        if "ratio" in fields:
+            fields["spread"] = pair_estimate.own_spread
+            fields["mde"] = smallest_shown(
+                pair_estimate.spread, pair_estimate.rounds, levels.differ, pair_estimate.borrowed
+            )
+        return fields | {"verdict": judgement.verdict, "size": judgement.size, "reason": reason}
 
-    def _correct(self, comparison: Comparison, rounds: MeasuredPair) -> Comparison:
-        """Correct a called difference for the luck that helped to call it."""
-        pair, scale = comparison.pair, self.scale_of(comparison.pair.metric)
+    def _correct(self, pair: Pair, rounds: MeasuredPair) -> dict[str, Any]:
+        """Return the size of a called difference, corrected for the luck that helped to call it."""
+        scale = self.scale_of(pair.metric)
         error = self._error(pair) * find_share_of_error(rounds.estimate)
         levels = self.schedule.trace_levels(rounds.last_round, error)
         # Looks a single round apart are almost the same, so the look after three rounds does not count for later ones.
         levels = tuple(each for each in levels[:-1] if each[0] >= FEWEST_ROUNDS) + levels[-1:]
         theta, low, high = estimate_called(rounds.estimate, levels)
-        return replace(
-            comparison,
-            **scale.as_fields(theta, (low, high)),
-            size="beyond" if min(abs(low), abs(high)) >= scale.to_scale(self._margin(pair)) else "clear",
-            seed_percent=None if comparison.seed_percent is None else seed_percent(theta),
-        )
+        fields = scale.as_fields(theta, (low, high))
+        fields["size"] = "beyond" if min(abs(low), abs(high)) >= scale.to_scale(self._margin(pair)) else "clear"
+        if "ratio" in fields:
+            fields["seed_percent"] = seed_percent(theta)
+        return fields
 
     def _error(self, pair: Pair) -> float:
         return min(DIFFERENCE_ERROR, self.error_of_each[pair.metric])
@@ -294,24 +288,32 @@ class _Judge:
     def _margin(self, pair: Pair) -> float:
         return self.plan.margin if pair.margin is None else pair.margin
 
-    def _doubt(self, comparison: Comparison, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
+    def _doubt(
+        self,
+        pair: Pair,
+        rounds: int,
+        verdict: VerdictName,
+        ratio: float | None,
+        missing: ArmResult | None,
+        arms: Sequence[ArmResult],
+    ) -> str:
         """Return why a verdict cannot be trusted, whatever the rounds show, or ''."""
-        metric = comparison.pair.metric
+        metric = pair.metric
         if missing:
-            return f"{missing.target} died after {comparison.rounds} rounds: {missing.reason}"
+            return f"{missing.target} died after {rounds} rounds: {missing.reason}"
         if metric not in ("time", "cpu"):
             return ""
         if min(arm.figures.get(metric, 0.0) * arm.steps for arm in arms) < SHORTEST_MS:
             return TOO_IDLE if metric == "cpu" or self.plan.judge == "cpu" else TOO_SHORT
-        if comparison.verdict == "inconclusive" or comparison.ratio is None:
+        if verdict == "inconclusive" or ratio is None:
             return ""
         rises = self.rises.get(metric, {})
-        baseline, candidate = (rises.get(key, {}) for key in comparison.pair.arms)
+        baseline, candidate = (rises.get(key, {}) for key in pair.arms)
         # The ratio of two arms that drift alike does not change. A drift that is too small to affect the verdict is
         # only reported with the arm.
         drift = drift_of_ratio(baseline, candidate)
-        bound = math.log1p(self._margin(comparison.pair)) * (1.0 if comparison.verdict == "same" else 0.5)
-        if drift and abs(drift.rise) > abs(abs(math.log(comparison.ratio)) - bound):
+        bound = math.log1p(self._margin(pair)) * (1.0 if verdict == "same" else 0.5)
+        if drift and abs(drift.rise) > abs(abs(math.log(ratio)) - bound):
             return f"the ratio has {drift}"
         return ""
 

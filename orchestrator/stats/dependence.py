@@ -7,7 +7,7 @@ too few rounds.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -56,7 +56,7 @@ class Dependence:
             # The ratio of the whole run may lie anywhere between those of the first round and the last.
             between = max(0.0, slope**2 - error**2) * (estimate.rounds**2 - 1) / 12
             times = max(times, math.sqrt(1 + between / estimate.standard_error**2))
-        return replace(estimate, widened=times)
+        return estimate.adjust(prior=estimate.prior, widened=times)
 
 
 def find_dependence(estimates: Iterable[Estimate]) -> Dependence:

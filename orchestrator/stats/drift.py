@@ -27,5 +27,5 @@ def drift_of_ratio(baseline: Mapping[int, Sample], candidate: Mapping[int, Sampl
 
 
 def _significant(rises: Estimate) -> Drift | None:
-    certain = max(rises.half_width(ALPHA), LEAST_RISE)
-    return Drift(rise=rises.theta) if abs(rises.theta) > certain else None
+    is_certain = abs(rises.theta) > LEAST_RISE and abs(rises.theta) > rises.half_width(ALPHA)
+    return Drift(rise=rises.theta) if is_certain else None

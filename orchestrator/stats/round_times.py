@@ -62,4 +62,6 @@ def _difference(one: tuple[float, ...], other: tuple[float, ...]) -> float:
     """Compare two arms of a visit turn by turn, or as a whole if they took different numbers of turns."""
     if len(one) != len(other):
         return middle_mean(one) - middle_mean(other)
+    if len(one) == 1:
+        return one[0] - other[0]
     return middle_mean([mine - theirs for mine, theirs in zip(one, other, strict=True)])

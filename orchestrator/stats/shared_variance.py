@@ -6,7 +6,6 @@ statistic of Smyth (2004).
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy import special
@@ -44,7 +43,7 @@ def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
             and special.fdtrc(each.freedom, prior.freedom, each.spread**2 / prior.variance) < LEAST_SCATTER_P
         ):
             prior = None
-        with_priors.append(each if prior is None else replace(each, prior=prior))
+        with_priors.append(each if prior is None else each.adjust(prior=prior, widened=each.widened))
     return with_priors
 
 
