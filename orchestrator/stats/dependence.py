@@ -6,6 +6,7 @@ too few rounds.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from orchestrator.stats.limits import FEWEST_COMPARISONS, FEWEST_SHARED
-from orchestrator.stats.paired import Estimate, two_sided_p
+from orchestrator.stats.paired import Estimate
 from orchestrator.stats.resemblance import Floats, find_common_share
 
 # A comparison with fewer rounds shows neither of these, but several comparisons with three rounds together do.
@@ -52,7 +53,7 @@ class Dependence:
         """Return an estimate with the standard error that it has if its rounds depend on each other like this."""
         times = math.sqrt((1 + self.correlation) / (1 - self.correlation))
         if self.moves and _is_telling(estimate.winsorized):
-            slope, error = _fit_slope(np.array(estimate.winsorized))
+            slope, error = map(float, _fit_slopes(np.array(estimate.winsorized)))
             # The ratio of the whole run may lie anywhere between those of the first round and the last.
             between = max(0.0, slope**2 - error**2) * (estimate.rounds**2 - 1) / 12
             times = max(times, math.sqrt(1 + between / estimate.standard_error**2))
@@ -61,28 +62,36 @@ class Dependence:
 
 def find_dependence(estimates: Iterable[Estimate]) -> Dependence:
     """Return how the rounds of these comparisons depend on each other; few or equal rounds show nothing."""
-    rows = [np.array(each.winsorized) for each in estimates if _is_telling(each.winsorized)]
+    rows = [each.winsorized for each in estimates if _is_telling(each.winsorized)]
     if len(rows) < FEWEST_COMPARISONS:
         rows = [row for row in rows if len(row) >= FEWEST_ROUNDS]
     if not rows:
         return Dependence()
     # This many comparisons count as one, depending on how much they deviate together in each round.
     alike = 1 + (len(rows) - 1) * find_common_share(rows)
-    return Dependence(_find_correlation(rows, alike), _find_movement(rows, alike))
+    by_rounds: dict[int, list[Sequence[float]]] = defaultdict(list)
+    for row in rows:
+        by_rounds[len(row)].append(row)
+    tables = [np.array(own) for own in by_rounds.values()]
+    return Dependence(_find_correlation(tables, alike), _find_movement(tables, alike))
 
 
 def _is_telling(rounds: Sequence[float]) -> bool:
     return len(rounds) >= FEWEST_SHARED and max(rounds) > min(rounds)
 
 
-def _find_correlation(rows: Sequence[Floats], alike: float) -> float:
-    """Return the correlation of rounds with the ones before them, or 0 if it is small or chance explains it."""
+def _find_correlation(tables: Sequence[Floats], alike: float) -> float:
+    """Return the correlation of rounds with the ones before them, or 0 if it is small or chance explains it.
+
+    Each table has the comparisons with the same number of rounds.
+    """
     products, variance, expected = 0.0, 0.0, np.zeros(len(GRID))
-    for row in rows:
-        strays, count = row - row.mean(), len(row)
-        products += float(strays[1:] @ strays[:-1] / np.mean(strays**2)) + 1
-        variance += (count - 2) ** 2 / (count - 1)
-        expected += count * _expect(count) + 1
+    for rows in tables:
+        strays, (number, count) = rows - rows.mean(axis=1, keepdims=True), rows.shape
+        lagged = (strays[:, 1:] * strays[:, :-1]).sum(axis=1) / (strays**2).mean(axis=1)
+        products += float(lagged.sum()) + number
+        variance += number * (count - 2) ** 2 / (count - 1)
+        expected += number * (count * _expect(count) + 1)
     if products <= RESEMBLE * math.sqrt(variance * alike):
         return 0.0
     correlation = float(np.interp(products, expected, GRID))
@@ -103,19 +112,22 @@ def _expect(rounds: int) -> Floats:
     return expected
 
 
-def _find_movement(rows: Sequence[Floats], alike: float) -> bool:
-    """Return whether the slopes of all rows together are steeper than chance explains (Fisher's method)."""
-    chances = 0.0
-    for row in rows:
-        slope, error = _fit_slope(row)
-        chances -= 2 * math.log(max(two_sided_p(slope / error, len(row) - 2) if error else 0.0, LEAST_CHANCE))
-    return float(special.chdtrc(2 * len(rows) / alike, chances / alike)) <= MOVE
+def _find_movement(tables: Sequence[Floats], alike: float) -> bool:
+    """Return whether the slopes of all comparisons together are steeper than chance explains (Fisher's method)."""
+    chances, count = 0.0, sum(map(len, tables))
+    for rows in tables:
+        slopes, errors = _fit_slopes(rows)
+        t = np.divide(abs(slopes), errors, out=np.full(len(rows), np.inf), where=errors > 0)
+        ps = 2 * special.stdtr(rows.shape[1] - 2, -t)
+        chances -= 2 * float(np.log(np.maximum(ps, LEAST_CHANCE)).sum())
+    return float(special.chdtrc(2 * count / alike, chances / alike)) <= MOVE
 
 
-def _fit_slope(row: Floats) -> tuple[float, float]:
-    """Return by how much each round differs from the one before it on average, and the standard error of that."""
-    numbers = np.arange(len(row)) - (len(row) - 1) / 2
-    strays, below = row - row.mean(), float(numbers @ numbers)
-    slope = float(strays @ numbers) / below
-    rest = float(((strays - slope * numbers) ** 2).sum()) / (len(row) - 2)
-    return slope, math.sqrt(rest / below)
+def _fit_slopes(rows: Floats) -> tuple[Floats, Floats]:
+    """Return by how much each round of a row differs from the one before it on average, with standard errors."""
+    count = rows.shape[-1]
+    numbers = np.arange(count) - (count - 1) / 2
+    strays, below = rows - rows.mean(axis=-1, keepdims=True), float(numbers @ numbers)
+    slopes = strays @ numbers / below
+    rest = ((strays - slopes[..., None] * numbers) ** 2).sum(axis=-1) / (count - 2)
+    return slopes, np.sqrt(rest / below)

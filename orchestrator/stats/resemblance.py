@@ -14,10 +14,10 @@ FEWEST_ROUNDS = 3
 MOST_ROWS = 400
 
 
-def find_common_share(rows: Sequence[Floats]) -> float:
+def find_common_share(comparisons: Sequence[Sequence[float]]) -> float:
     """Return the mean square of the correlations of these comparisons, as far as chance does not explain it."""
-    rows = [row for row in rows if len(row) >= FEWEST_ROUNDS and row.max() > row.min()]
-    rows = rows[:: math.ceil(len(rows) / MOST_ROWS) or 1]
+    telling = [row for row in comparisons if len(row) >= FEWEST_ROUNDS and max(row) > min(row)]
+    rows = [np.array(row) for row in telling[:: math.ceil(len(telling) / MOST_ROWS) or 1]]
     if len(rows) < 2:
         return 0.0
     lengths = np.array([len(row) for row in rows], dtype=float)

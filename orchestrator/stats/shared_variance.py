@@ -52,7 +52,7 @@ def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
     known = [cut for each in estimates if (cut := each.cut(rounds)).spread > 0]
     if len(known) < FEWEST_COMPARISONS:
         return None
-    common = find_common_share([np.array(each.winsorized) for each in known])
+    common = find_common_share([each.winsorized for each in known])
     return fit_prior([(each.spread**2, each.freedom) for each in known], common)
 
 
