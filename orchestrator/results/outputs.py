@@ -83,7 +83,10 @@ def _compare_call(unknown: OutputComparison, baseline: Sketches, candidate: Sket
     if not any(sketch.says_something for own in known for sketch in own):
         given = next((sketch.no_result for own in known for sketch in own if sketch.no_result), "")
         return replace(unknown, reason=given or "its calls return nothing that has a value")
-    floors = [max((find_distance(own[0], each) for each in own), key=lambda each: each.excess) for own in known]
+    floors = [
+        max((find_distance(own[0], each) for each in own[1:]), key=lambda each: each.excess, default=Distance())
+        for own in known
+    ]
     for target, floor in zip((unknown.baseline, unknown.candidate), floors, strict=True):
         if floor.exceeds:
             size = f" by {show_share(floor.share)}" if math.isfinite(floor.share) else f" ({floor.where})"

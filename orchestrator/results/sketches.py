@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -161,6 +162,8 @@ class Distance:
         return 0.0 if self.share == 0 else self.share / self.allowed if self.allowed else math.inf
 
 
+# Versions of a case mostly return the same, and reading a sketch takes longer than comparing two.
+@lru_cache(100)
 def read_sketch(text: str | None) -> Sketch | None:
     """Return a sketch, or None if there is none that can be read."""
     if not text or len(text) > LONGEST:

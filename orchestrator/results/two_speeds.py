@@ -4,6 +4,7 @@ Each call is then a coin toss, which no round of few calls evens out. An epoch o
 the thread that tunes its dataset wakes up.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,14 +52,14 @@ def _split(replicates: Sequence[Replicate]) -> TwoSpeeds | None:
     of_replicate = np.repeat(np.arange(len(replicates)), [len(each.bursts) for each in replicates])
     alike = abs(cpu - np.median(cpu)) <= ALIKE
     logs = np.sort(wall[alike])
-    if len(logs) < FEWEST_BURSTS:
+    if len(logs) < FEWEST_BURSTS or logs[-1] - logs[0] < math.log(APART):
         return None
     fewest = max(2, round(SHARE * len(logs)))
     gaps = np.diff(logs)[fewest - 1 : len(logs) - fewest]
     cut = fewest + int(gaps.argmax())
     short, long = logs[:cut], logs[cut:]
     between = float(np.median(long) - np.median(short))
-    if between < np.log(APART):
+    if between < math.log(APART):
         return None
     spread = max(float(np.subtract(*np.quantile(part, (0.9, 0.1)))) for part in (short, long))
     # A scatter that is as wide as the gap is one speed with noise.
