@@ -37,13 +37,15 @@ def estimate_called(found: Estimate, levels: LookLevels) -> tuple[float, float, 
     error, width, distance = found.standard_error, found.half_width(level), abs(found.theta)
     if error == 0:
         return found.theta, found.theta, found.theta
-    if any(replace(found, differences=found.differences[:look]).p <= own_level for look, own_level in earlier):
+    # Beyond this distance, every mean is certain to be called, and the weights stay as they are there.
+    farthest = _find_farthest(level, found.freedom)
+    if distance > farthest * error or any(
+        replace(found, differences=found.differences[:look]).p <= own_level for look, own_level in earlier
+    ):
         # The difference was called at an earlier look, and another comparison kept its case open.
         earlier = []
-    levels = (*earlier, levels[-1])
-    # Beyond the distance at which all means are certain to be called, the weights stay as they are there.
-    farthest = min(distance / error, _find_farthest(levels, found.freedom))
-    near, middle = (distance + shift * error for shift in _find_shifts(levels, found.freedom, farthest))
+    shifts = _find_shifts((*earlier, levels[-1]), found.freedom, min(distance / error, farthest))
+    near, middle = (distance + shift * error for shift in shifts)
     distances = min(middle, distance), min(near, distance - width), distance + width
     theta, low, high = (math.copysign(float(each), found.theta) for each in distances)
     return theta, min(low, high), max(low, high)
@@ -67,11 +69,15 @@ def _find_shifts(levels: LookLevels, freedom: float, distance: float) -> tuple[f
 
 
 @cache
-def _find_farthest(levels: LookLevels, freedom: float) -> float:
-    """Return the distance, in standard errors, from which on all means have the same chance to be called."""
-    means, _ = _count_calls(levels, freedom)
-    ratios, _ = _scatters(freedom / 2, freedom / 2, levels[-1][1])
-    return float((means[-1] - AROUND[0]) / np.sqrt(ratios[0]))
+def _find_farthest(level: float, freedom: float) -> float:
+    """Return the distance, in standard errors, from which on all means are certain to be called."""
+    ratios, _ = _scatters(freedom / 2, freedom / 2, level)
+    return float((_find_certain(level, freedom) - AROUND[0]) / np.sqrt(ratios[0]))
+
+
+def _find_certain(level: float, freedom: float) -> float:
+    """Return a true mean, in true standard errors, that is certain to be called."""
+    return float(6 - 2 * special.stdtrit(freedom, level / 2))
 
 
 @cache
@@ -81,7 +87,7 @@ def _count_calls(levels: LookLevels, freedom: float) -> tuple[Any, Any]:
     chances, new = find_new_calls(levels)
     limits = -special.stdtrit(freedom, chances[:-1])
     ratios, likely = _scatters(freedom / 2, freedom / 2, level)
-    means = np.linspace(0.0, 2 * limits[0] + 6, MEANS)
+    means = np.linspace(0.0, _find_certain(level, freedom), MEANS)
     beyond = special.ndtr(means[:, None, None] - limits[:, None] * np.sqrt(ratios)) @ likely
     called = -np.diff(beyond, append=0.0) @ new
     return means, np.log(np.maximum(called, NEGLIGIBLE * level))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.stats.called import _count_calls, estimate_called
+from orchestrator.stats.called import _count_calls, _find_farthest, _find_shifts, estimate_called
 from orchestrator.stats.looks import LookLevels
 from orchestrator.stats.paired import Estimate, Prior
 
@@ -111,3 +111,14 @@ def test_the_interval_holds_the_estimate_and_never_none(beyond: float, levels: L
 
 def test_rounds_that_are_all_alike_are_their_own_interval():
     assert estimate_called(Estimate((0.5, 0.5, 0.5, 0.5)), FIRST) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("levels", [FIRST, SECOND, ((4, 0.0005), (10, 0.003), (20, 0.01))])
+@pytest.mark.parametrize("freedom", [3.0, 15.0, 23.0])
+def test_far_differences_are_weighed_as_at_the_distance_where_all_means_are_called(levels: LookLevels, freedom: float):
+    """There, neither the distance nor the looks before the last one changes how far off the estimate is."""
+    farthest = _find_farthest(levels[-1][1], freedom)
+    expected = _find_shifts(levels, freedom, farthest)
+    for times in (1.001, 1.3, 10.0):
+        assert _find_shifts(levels, freedom, farthest * times) == pytest.approx(expected, abs=1e-9 * farthest)
+    assert _find_shifts(levels[-1:], freedom, farthest) == pytest.approx(expected, abs=1e-9)
