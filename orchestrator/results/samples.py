@@ -16,14 +16,13 @@ from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Values
 from orchestrator.model import ArmKey, Metric, Plan, Replicate, Target
 from orchestrator.stats.comparisons import Samples
-from orchestrator.stats.paired import Sample
-from orchestrator.stats.round_times import RoundTimes
+from orchestrator.stats.round_times import RoundTimes, Sample, group_visits
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-# The rounds of all arms by all metrics would take as much memory as their replicates.
-MOST_KEPT = 4096
+# The rounds of this many arms take about 25 MB. Those of further arms are made again whenever they are needed.
+MOST_KEPT = 20_000
 
 
 @dataclass(frozen=True)
@@ -119,12 +118,12 @@ class LazyMapping(Mapping[K, V]):
         return len(self._keys)
 
 
-def _by_round(replicates: Iterable[Replicate], values: Callable[[Replicate], Values]) -> dict[int, RoundTimes]:
-    rounds: dict[int, list[tuple[Values, int]]] = defaultdict(list)
-    for replicate in sorted(replicates, key=attrgetter("number")):
-        if figures := values(replicate):
-            rounds[replicate.round].append((figures, replicate.sitting))
-    return {number: RoundTimes(*zip(*of_round, strict=True)) for number, of_round in rounds.items()}
+def _by_round(replicates: Iterable[Replicate], values: Callable[[Replicate], Values]) -> Mapping[int, RoundTimes]:
+    return group_visits(
+        (replicate.round, figures, replicate.sitting)
+        for replicate in sorted(replicates, key=attrgetter("number"))
+        if (figures := values(replicate))
+    )
 
 
 def find_import_ms(by_arm: Mapping[ArmKey, Sequence[Replicate]], target: Target) -> float | None:

@@ -13,7 +13,8 @@ from orchestrator.stats.dependence import Dependence, find_dependence
 from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.limits import FEWEST_SHARED
 from orchestrator.stats.looks import FEWEST_ROUNDS, BystanderSchedule, LookSchedule, Stretch, make_schedule
-from orchestrator.stats.paired import Estimate, Sample, estimate, hodges_lehmann, sign_flip_p
+from orchestrator.stats.paired import Estimate, hodges_lehmann, sign_flip_p
+from orchestrator.stats.round_times import Sample, find_differences
 from orchestrator.stats.scale import MOST_LOG, RATIOS, MetricScale
 from orchestrator.stats.shared_variance import find_share_of_error, share_variance
 from orchestrator.stats.verdict import Levels, describe_noise, judge_estimate, seed_percent, smallest_shown
@@ -107,17 +108,37 @@ def judge_pairs(
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
     return tuple(
         _Judge(plan, pair_schedule, errors, counts, rises or {}, scale_of, flip).comparison(
-            pair, rounds, p, [by_key[key] for key in pair.arms], samples
+            pair, rounds, p, median, [by_key[key] for key in pair.arms], samples
         )
-        for pair, pair_schedule, rounds, p in zip(plan.pairs, schedules, measured, ps, strict=True)
+        for pair, pair_schedule, rounds, p, median in zip(
+            plan.pairs, schedules, measured, ps, _find_medians(measured), strict=True
+        )
     )
 
 
 def estimate_pair(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> MeasuredPair | None:
     """Estimate the difference of a pair from the rounds that both arms finished; None for fewer than two rounds."""
-    baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
-    pair_estimate = estimate(baseline, candidate, resolution=scale.resolution)
-    return MeasuredPair(pair_estimate, max(baseline.keys() & candidate.keys())) if pair_estimate else None
+    differences = _find_differences(samples, pair)
+    if len(differences) < 2:
+        return None
+    return MeasuredPair(Estimate(tuple(differences.values()), scale.resolution), max(differences))
+
+
+def _find_medians(measured: Sequence[MeasuredPair | None]) -> list[float]:
+    """Return the median of all pairwise means of rounds for each pair, 0 for one that was not measured."""
+    by_rounds: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
+    for place, rounds in enumerate(measured):
+        if rounds:
+            by_rounds[rounds.estimate.rounds][place] = rounds.estimate.differences
+    medians = [0.0] * len(measured)
+    for rows in by_rounds.values():
+        for place, median in zip(rows, hodges_lehmann(list(rows.values())).tolist(), strict=True):
+            medians[place] = median
+    return medians
+
+
+def _find_differences(samples: Samples, pair: Pair) -> dict[int, float]:
+    return find_differences(*(samples.get((*key, pair.metric), {}) for key in pair.arms))
 
 
 def measure_together(
@@ -201,7 +222,13 @@ class _Judge:
     flip: bool
 
     def comparison(
-        self, pair: Pair, rounds: MeasuredPair | None, p: float | None, arms: Sequence[ArmResult], samples: Samples
+        self,
+        pair: Pair,
+        rounds: MeasuredPair | None,
+        p: float | None,
+        median: float,
+        arms: Sequence[ArmResult],
+        samples: Samples,
     ) -> Comparison:
         unmeasured = [arm for arm in arms if arm.outcome != "measured"]
         # An arm that was not measured because another one is missing is not the cause.
@@ -217,7 +244,7 @@ class _Judge:
             fields["sign_flip_p"] = sign_flip_p(found.differences)
         if "ratio" in fields:
             fields["seed_percent"] = seed_percent(found.theta)
-            fields["second_ratio"] = scale.as_fields(hodges_lehmann(found.differences), None)["ratio"]
+            fields["second_ratio"] = scale.as_fields(median, None)["ratio"]
         if not lacking:
             fields |= self._judge(pair, rounds) | {"p": p}
         if doubt := self._doubt(pair, found.rounds, fields["verdict"], fields.get("ratio"), missing, arms):
@@ -349,10 +376,7 @@ def average_cases(
     workers and rounds. If cases share fewer rounds than a case without a prior needs, the interval is as wide as
     those of the cases are on average, which is enough however their errors are correlated.
     """
-    by_case = []
-    for pair in pairs:
-        old, new = (samples.get((*key, pair.metric), {}) for key in pair.arms)
-        by_case.append({number: new[number] - old[number] for number in old.keys() & new.keys()})
+    by_case = [_find_differences(samples, pair) for pair in pairs]
     rounds = sorted(set(by_case[0]).intersection(*by_case[1:]))
     if len(rounds) < max(schedule.fewest for schedule in schedules):
         return None

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from orchestrator.model import Drift
-from orchestrator.stats.paired import Estimate, Sample, estimate
+from orchestrator.stats.paired import Estimate, estimate
+from orchestrator.stats.round_times import Sample
 
 FEWEST_REPLICATES = 4
 ALPHA = 0.01

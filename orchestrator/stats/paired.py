@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import special
+
+from orchestrator.stats.round_times import Sample, find_differences
 
 POWER = 0.9
 # If there are at least this many rounds, a tenth of them is trimmed from each end, so that a disturbed round can
@@ -188,20 +190,12 @@ def freedom_of(rounds: int) -> int:
     return rounds - 2 * count_trimmed(rounds) - 1
 
 
-class Sample(Protocol):
-    """One arm's measurement in one round: a figure on the scale of its metric, or those of its bursts in order."""
-
-    def __sub__(self, other: Any, /) -> float: ...
-
-
 def estimate(
     baseline: Mapping[int, Sample], candidate: Mapping[int, Sample], *, resolution: float = 0.0
 ) -> Estimate | None:
     """Estimate the difference from samples by round; return None if both arms finished fewer than two rounds."""
-    common = sorted(baseline.keys() & candidate.keys())
-    if len(common) < 2:
-        return None
-    return Estimate(tuple(candidate[number] - baseline[number] for number in common), resolution)
+    differences = tuple(find_differences(baseline, candidate).values())
+    return Estimate(differences, resolution) if len(differences) >= 2 else None
 
 
 # If there are at most ten rounds, all flips are used. If there are more, a random sample of this many flips is used.
@@ -210,15 +204,11 @@ FLIPS = 1024
 ROUNDING = 1e-9
 
 
-def hodges_lehmann(differences: tuple[float, ...]) -> float:
-    """Return the median of all pairwise means."""
-    values = np.array(differences)
-    one, other = _pairs(len(values))
-    means = (values[one] + values[other]) / 2
-    # numpy's own median takes several times as long for so few numbers.
-    middle = (len(means) - 1) // 2, len(means) // 2
-    means.partition(middle)
-    return float(means[list(middle)].mean())
+def hodges_lehmann(differences: Any) -> Any:
+    """Return the median of all pairwise means of a row, or of each row of a table."""
+    values = np.asarray(differences)
+    one, other = _pairs(values.shape[-1])
+    return np.median((values[..., one] + values[..., other]) / 2, axis=-1)
 
 
 @cache
@@ -231,7 +221,7 @@ def sign_flip_p(differences: tuple[float, ...]) -> float:
     values = np.array(differences)
     sums = np.abs(_flips(len(values)) @ values)
     # The flip that changes nothing must be counted, even if its sum is rounded differently.
-    return float(np.mean(sums >= sums[0] * (1 - ROUNDING)))
+    return np.count_nonzero(sums >= sums[0] * (1 - ROUNDING)) / len(sums)
 
 
 @cache

@@ -2,11 +2,20 @@
 
 import math
 import random
+from collections.abc import Iterable
 from statistics import fmean, median, stdev
 
+import numpy as np
 import pytest
 
-from orchestrator.stats.round_times import RoundTimes, middle_mean
+from orchestrator.stats.round_times import (
+    EvenRounds,
+    RoundTimes,
+    Visit,
+    find_differences,
+    group_visits,
+    middle_mean,
+)
 
 
 @pytest.mark.parametrize(
@@ -104,3 +113,28 @@ def test_on_a_machine_of_two_speeds_it_scatters_less_than_medians_and_not_more_t
     assert ours < 0.75 * medians
     assert ours < 1.05 * means
     assert math.isclose(fmean(RoundTimes((tuple(a),)) - RoundTimes((tuple(b),)) for a, b in rounds), 0, abs_tol=0.01)
+
+
+@pytest.mark.parametrize("bursts", [1, 2, 7])
+def test_rounds_of_one_visit_are_compared_at_once_as_they_are_one_by_one(bursts: int):
+    draw = np.random.default_rng(bursts)
+
+    def visits(numbers: Iterable[int]) -> list[Visit]:
+        return [(number, tuple(draw.normal(size=bursts).tolist()), 10 * number) for number in numbers]
+
+    ours, theirs = visits((1, 2, 3, 5)), visits((2, 3, 4, 5))
+    baseline, candidate = group_visits(ours), group_visits(theirs)
+    assert isinstance(baseline, EvenRounds)
+    assert isinstance(candidate, EvenRounds)
+    one_by_one = find_differences(dict(baseline), dict(candidate))
+    assert find_differences(baseline, candidate) == pytest.approx(one_by_one)
+    assert list(one_by_one) == [2, 3, 5]
+    assert baseline[2] == RoundTimes((ours[1][1],), (20,))
+    assert 4 not in baseline
+    assert baseline.get(4) is None
+
+
+def test_a_round_of_several_visits_keeps_all_of_them():
+    grouped = group_visits([(1, (1.0,), 5), (2, (2.0,), 6), (1, (3.0,), 7)])
+    assert grouped == {1: RoundTimes(((1.0,), (3.0,)), (5, 7)), 2: RoundTimes(((2.0,),), (6,))}
+    assert group_visits([]) == {}
