@@ -95,6 +95,8 @@ def load_replicates(
             also(read.table)
         if read.cut:
             problems.append(f"{stream.name} was not closed by its worker: read up to its last whole replicate")
+        # Otherwise, memory would hold these rows until those of the next stream are read.
+        del read
     return Loaded(tuple(replicates), tuple(problems), tuple(broken), frozenset(unread))
 
 
