@@ -85,6 +85,8 @@ def sections(
         _group(family, lambda comparison: comparison.pair.arms[1].case)
         for family in (across, evaluation.neighbours, evaluation.references)
     )
+    # Finding it goes through all pairs of the plan.
+    compared_with = name_baseline(evaluation.plan)
     return [
         _section(
             evaluation,
@@ -98,6 +100,7 @@ def sections(
                 references.get(label, ()),
             ),
             names,
+            compared_with,
         )
         for label, arms in _group(evaluation.arms, lambda arm: arm.case.label).items()
     ]
@@ -110,7 +113,7 @@ def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[
     return groups
 
 
-def _section(evaluation: Evaluation, results: CaseResults, names: Names) -> CaseSection:
+def _section(evaluation: Evaluation, results: CaseResults, names: Names, compared_with: str) -> CaseSection:
     baseline = evaluation.plan.targets[0]
     judged = by_candidate(results.comparisons)
     rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in results.arms]
@@ -125,7 +128,7 @@ def _section(evaluation: Evaluation, results: CaseResults, names: Names) -> Case
             for plot in (
                 *_trend(evaluation, results),
                 _spread(evaluation, results),
-                _forest(evaluation, results),
+                _forest(evaluation, results, compared_with),
                 _course(results),
                 _phases(results),
             )
@@ -220,7 +223,7 @@ def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
     )
 
 
-def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
+def _forest(evaluation: Evaluation, results: CaseResults, compared_with: str) -> Plot | None:
     plan = evaluation.plan
     timed = [comparison for comparison in results.comparisons if comparison.ratio is not None]
     descriptions = [
@@ -231,11 +234,10 @@ def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
     margins = dict.fromkeys(format_margin(_margin(evaluation, comparison)) for comparison in timed)
     if not descriptions:
         return None
-    baseline = name_baseline(plan)
     return Plot(
         kind="forest",
-        title=f"Ratio to {baseline}",
-        label=f"Ratios of {_name_time(evaluation)}s to {baseline}, with intervals. {'; '.join(descriptions)}.",
+        title=f"Ratio to {compared_with}",
+        label=f"Ratios of {_name_time(evaluation)}s to {compared_with}, with intervals. {'; '.join(descriptions)}.",
         caption="On a log scale; right of 1 is slower. "
         "The line is the interval that the verdict rests on, "
         f"the shaded band the margin of {' and '.join(margins)}."

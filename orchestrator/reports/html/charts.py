@@ -7,6 +7,7 @@ titles, and the element around a plot describes it in words.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from markupsafe import Markup
@@ -79,7 +80,7 @@ class DrawnTimes:
     times: Sequence[float]
     told: str = ""
 
-    @property
+    @cached_property
     def quartiles(self) -> tuple[float, float, float]:
         low, middle, high = np.quantile(self.times, (0.25, 0.5, 0.75)).tolist()
         return low, middle, high
