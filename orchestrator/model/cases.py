@@ -68,7 +68,8 @@ class Target:
         return isinstance(other, Target) and (self.name, self.control) == (other.name, other.control)
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        # It must be that of the string which it equals. Dictionaries ask for it millions of times.
+        return hash(str(self) if self.control else self.name)
 
     def __repr__(self) -> str:
         return repr(str(self))
