@@ -68,7 +68,7 @@ class Target:
         return isinstance(other, Target) and (self.name, self.control) == (other.name, other.control)
 
     def __hash__(self) -> int:
-        # It must be that of the string which it equals. Dictionaries ask for it millions of times.
+        # It must be that of the string which it equals.
         return hash(str(self) if self.control else self.name)
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ from orchestrator.stats.round_times import RoundTimes, Sample, group_visits
 K = TypeVar("K")
 V = TypeVar("V")
 
-# The rounds of this many arms take about 25 MB. Those of further arms are made again whenever they are needed.
+# The rounds of this many arms are kept. Those of further arms are made again whenever they are needed.
 MOST_KEPT = 20_000
 
 
