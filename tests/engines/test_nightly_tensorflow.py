@@ -121,7 +121,9 @@ def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are
 
 def with_2_13_of(cache: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache of this test's own, with one environment that there is already."""
-    [path] = Path(cache["TFCOMPARE_CACHE"]).glob("tfcompare/environments/2.13.0-*")
+    found = Path(cache["TFCOMPARE_CACHE"]).glob("tfcompare/environments/2.13.0-*")
+    # Other tests leave locks, and environments of 2.13 with other packages, which have longer names.
+    path = min((path for path in found if path.is_dir()), key=lambda path: len(path.name))
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
     environments_folder().mkdir(parents=True)
     (environments_folder() / path.name).symlink_to(path)
