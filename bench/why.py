@@ -31,8 +31,8 @@ WORKLOADS = Path(__file__).parent / "workloads"
 NUMPY, KERAS = "2.1.3", "3.8.0"
 ROLL = "\nimport time as _time\n_roll = roll\ndef roll(*args, **others):\n    {}\n    return {}\n"
 DENSE = (
-    "\nimport time as _time\n_call = Dense.call\ndef _call_slowly(self, inputs, training=None):\n    _time.sleep(0.001)\n"
-    "    return _call(self, inputs, training)\nDense.call = _call_slowly\n"
+    "\nimport time as _time\n_call = Dense.call\n"
+    "def _call_slowly(self, inputs, training=None):\n    _time.sleep(0.001)\n    return _call(self, inputs, training)\nDense.call = _call_slowly\n"
 )
 # What is patched: a package, the member of its wheel, and the code that is put below it, by the number of the wheel.
 WHEELS: Mapping[str, tuple[str, str, str]] = {
