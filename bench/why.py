@@ -29,11 +29,29 @@ from orchestrator.terminal.view import View
 
 WORKLOADS = Path(__file__).parent / "workloads"
 NUMPY, KERAS = "2.1.3", "3.8.0"
-ROLL = "\nimport time as _time\n_roll = roll\ndef roll(*args, **others):\n    {}\n    return {}\n"
-DENSE = (
-    "\nimport time as _time\n_call = Dense.call\n"
-    "def _call_slowly(self, inputs, training=None):\n    _time.sleep(0.001)\n    return _call(self, inputs, training)\nDense.call = _call_slowly\n"
-)
+ROLL = """
+import time as _time
+
+_roll = roll
+
+
+def roll(*args, **others):
+    {}
+    return {}
+"""
+DENSE = """
+import time as _time
+
+_call = Dense.call
+
+
+def _call_slowly(self, inputs, training=None):
+    _time.sleep(0.001)
+    return _call(self, inputs, training)
+
+
+Dense.call = _call_slowly
+"""
 # What is patched: a package, the member of its wheel, and the code that is put below it, by the number of the wheel.
 WHEELS: Mapping[str, tuple[str, str, str]] = {
     f"{KERAS}.post1": ("keras", "keras/src/layers/core/dense.py", DENSE),
