@@ -12,6 +12,8 @@ import re
 
 import numpy
 
+from workloads import operations
+
 EAGER = "eager"
 GRAPH = "graph"
 
@@ -370,6 +372,14 @@ def count_traces(tf):
     # Every caller in TensorFlow looks the function up in its module.
     func_graph.func_graph_from_py_func = counting
     return traces
+
+
+def find_operations(tf):
+    """Return what counts the operations that this TensorFlow runs, or None if it does not have all that this takes."""
+    try:
+        return operations.Operations()
+    except (ImportError, AttributeError, KeyError):
+        return None
 
 
 # ----------------------------------------------------------------------------------------------------- devices

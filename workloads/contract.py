@@ -8,7 +8,7 @@ Each line is one JSON object. The host sends commands, and waits for one event a
     open  -> opened | refused | died     a fork of the worker or, if `hello` forbade forks, the worker itself, once;
                                          with the `words` of a program, each call runs that program and no workload;
                                          with `once`, only the first call is made, and it is closed without a burst;
-                                         with `count`, two calls more are made at the end, and their functions counted
+                                         for each name in `count`, two calls more are made at the end, and counted
     burst -> measured | died     `calls` timed calls of the replicate's step, and more until `least_s` have passed
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
     profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends, without rows. For 0
@@ -40,6 +40,8 @@ PILOT_ROUND = 0
 PHASES = ("build", "first", "second", "warmup", "burst")
 # A replicate dies in this way if it lacks the GPUs that it must have.
 GPU_LOST = "gpu lost"
+# What a replicate can count: functions of Python, and operations of TensorFlow.
+COUNTED = CALLS, OPERATIONS = "calls", "ops"
 
 
 class ContractError(Exception):
@@ -92,6 +94,8 @@ FIELDS = (
     # Only a run that asks for them has these.
     Field("python_calls", "int64", True, "functions of Python that a further call of the step runs"),
     Field("next_python_calls", "int64", True, "those that the call after it runs"),
+    Field("operations", "int64", True, "operations of TensorFlow that a further call of the step runs"),
+    Field("next_operations", "int64", True, "those that the call after it runs"),
     Field("output", "label", True, "sketch of what the first call returned, as JSON"),
     Field("fifth_output", "label", True, "sketch of what the fifth call returned, as JSON"),
 )
@@ -123,7 +127,7 @@ COMMANDS = {
         "seed": int,
         "warmup": int,
         "once": bool,
-        "count": bool,
+        "count": list,
         "timeout_s": float,
     },
     "burst": {"replicate": int, "calls": int, "timeout_s": float, "least_s": float},

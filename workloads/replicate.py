@@ -216,6 +216,7 @@ class Replicate:
         self.untimed = 0
         self.untimed_s = 0.0
         self.step = None
+        self.operations = None
         self.output = self.fifth_output = None
         self.stage = "import"
 
@@ -272,6 +273,8 @@ class Replicate:
         module = load(self.order["workload"], self.folders)
         params = as_declared(module, self.order["params"])
         place_data(module, self.order["workload"])
+        if contract.OPERATIONS in self.order["count"] and not self.order["once"]:
+            self.operations = self.framework.find_operations(self.tf)
         self.stage = "build"
         self.framework.grow_memory(self.tf)
         if self.threads:
@@ -358,12 +361,24 @@ class Replicate:
         self.usage.stop()
         return self._answer("measured", walls_ns=walls, cpu_ns=cpu_ns)
 
-    def _count_python(self):
-        """Count what two further calls run, outside of bursts: a profiler makes them several times as long."""
+    def _count_work(self):
+        """Return what pairs of further calls run, outside of bursts: being counted makes them several times as long."""
+        facts = {}
+        if self.order["once"]:
+            return facts
         self.stage = "a counted call"
-        counts, result = counting.count_twice(self.step)
+        # Operations come first, so that nothing of their counter is left when the functions of Python are counted.
+        if self.operations:
+            with self.operations:
+                facts.update(self._count_twice("operations", self.operations.counter))
+        if contract.CALLS in self.order["count"]:
+            facts.update(self._count_twice("python_calls", counting.PythonCalls))
+        return facts
+
+    def _count_twice(self, name, counter):
+        counts, result = counting.count_twice(self.step, counter)
         values.to_host(result)
-        return counts
+        return {name: counts[0], "next_" + name: counts[1]}
 
     def _lead_in(self):
         """Make calls that are not timed, until caches are warm."""
@@ -378,10 +393,11 @@ class Replicate:
 
     def _close(self):
         self._read()
-        counts = self._count_python() if self.order["count"] and not self.order["once"] else (None, None)
+        counts = self._count_work()
         growth_bytes, growth_calls = self.memory.growth()
         facts = dict(
             self.usage.totals,
+            **counts,
             resident_kb=readings.peak_kb(),
             memory_kb=self.memory.peak_kb,
             growth_bytes=growth_bytes,
@@ -390,8 +406,6 @@ class Replicate:
             later_traces=self.tracing.later(),
             calls=self._count(),
             untimed_ns=int(self.untimed_s * 1e9),
-            python_calls=counts[0],
-            next_python_calls=counts[1],
             output=self.output,
             fifth_output=self.fifth_output,
             items=self.items,

@@ -9,7 +9,6 @@ from orchestrator.machine.evidence import MemoryMark
 from orchestrator.measure.failures import Death, classify, lacks_scratch
 from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
-from orchestrator.metrics.table import PYTHON_CALLS
 from orchestrator.model import BESIDE, Arm, DeathCause, Ended
 from orchestrator.model.failures import describe_failure
 from orchestrator.plan.order import seed_of_round
@@ -52,7 +51,8 @@ class Replicates:
                 case, replicate=replicate.number, round=round, position=position,
                 seed=seed_of_round(plan.seed, round), warmup=warmup, once=once,
                 timeout_s=timeout_s or plan.timeout_s, program=plan.program,
-                large=[file.name for file in plan.large], count=PYTHON_CALLS in plan.metrics,
+                large=[file.name for file in plan.large],
+                count=[name for name in contract.COUNTED if name in plan.metrics],
             )  # fmt: skip
         except WorkerDied as death:
             replicate.lose_worker(death)

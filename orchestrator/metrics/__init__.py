@@ -33,6 +33,11 @@ def describe_verdict(metric: Metric, verdict: str) -> str:
     return verdict.replace("slower", spec.worse).replace("faster", spec.better)
 
 
+def is_counted(metric: Metric) -> bool:
+    """Return whether two replicates of each arm decide, if they count the same."""
+    return METRICS[metric].read_next is not None
+
+
 def scale_of(metric: Metric) -> MetricScale:
     return METRICS[metric].scale
 

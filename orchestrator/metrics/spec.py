@@ -56,6 +56,10 @@ class MetricSpec:
     exact: bool = False
     # This reads what the next call of a replicate had. Counts that differ from call to call are not compared.
     read_next: Callable[[Replicate], float | None] | None = None
+    # If set, each minor version of Python counts in its own way.
+    by_python: bool = False
+    # If set, only TensorFlow has it, and no other backend of Keras.
+    of_tensorflow: bool = False
     # These metrics are judged together with it.
     judged_with: tuple[Metric, ...] = ()
     # A replicate needs this many calls to show anything. Quick cases make them if a run asks for this metric.

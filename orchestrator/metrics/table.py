@@ -13,8 +13,6 @@ FEWEST_FOR_LEAK = 200
 PAGE = 4096
 # Ten of these calls are beyond the last percentile. Only a run that asks for percentiles makes this many.
 FEWEST_FOR_PERCENTILES = 1000
-# Only a run that asks for this metric counts.
-PYTHON_CALLS: Metric = "calls"
 PERCENTILES: dict[Metric, int] = {"p50": 50, "p95": 95, "p99": 99}
 
 
@@ -119,13 +117,22 @@ SPECS = (
         figure=lambda replicate: None if replicate.later_traces is None else replicate.later_traces / 1000,
         unit="count", show=COUNT_PER_CALL.show, margin=0.1,
     ),
-    # A profiler counts them in calls that are not timed. Each Python counts in its own way.
+    # A profiler counts them in calls that are not timed. Only a run that asks for this metric counts.
     MetricSpec(
-        name=PYTHON_CALLS, about="Python calls", meaning="functions of Python that a call runs, counted and not timed",
+        name="calls", about="Python calls", meaning="functions of Python that a call runs, counted and not timed",
         more="runs more Python functions", less="runs fewer Python functions", worse="more", better="less",
         values=lambda replicate: log_of(replicate.python_calls), figure=lambda replicate: replicate.python_calls,
         unit="count", show="{:,.0f}".format, margin=0.01, exact=True,
-        read_next=lambda replicate: replicate.next_python_calls,
+        read_next=lambda replicate: replicate.next_python_calls, by_python=True,
+    ),
+    # They are counted in the same way, where TensorFlow starts them.
+    MetricSpec(
+        name="ops", about="TensorFlow operations",
+        meaning="operations that a call runs, with the nodes of its graphs before the optimizer, counted and not timed",
+        more="runs more operations", less="runs fewer operations", worse="more", better="less",
+        values=lambda replicate: log_of(replicate.operations), figure=lambda replicate: replicate.operations,
+        unit="count", show="{:,.0f}".format, margin=0.01, exact=True,
+        read_next=lambda replicate: replicate.next_operations, of_tensorflow=True,
     ),
     # No replicate has a size. The manifest has that of each environment.
     MetricSpec(

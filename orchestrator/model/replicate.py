@@ -60,6 +60,9 @@ class Replicate(NamedTuple):
     # These are the functions of Python that two further calls ran, one after the other.
     python_calls: int | None
     next_python_calls: int | None
+    # These are the operations of TensorFlow that two others ran.
+    operations: int | None
+    next_operations: int | None
     # This is the time of the calls before bursts, which are not timed one by one.
     untimed_ns: int | None
     # These are the logs of the 50th, 95th and 99th percentile of its calls in bursts, if there are enough calls.

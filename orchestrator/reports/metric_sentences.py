@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from orchestrator.metrics import METRICS
+from orchestrator.metrics import METRICS, is_counted
 from orchestrator.metrics.spec import MetricSpec, find_figure
 from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation, OutputComparison, Target
 from orchestrator.reports.case_names import short_names
@@ -28,7 +28,7 @@ def metric_sentences(evaluation: Evaluation) -> tuple[str, ...]:
             sentence
             for metric, comparisons in evaluation.metrics.items()
             for sentence in (
-                *_of_metric(METRICS[metric], _to_tell(comparisons), arms, names),
+                *_of_metric(METRICS[metric], _to_tell(comparisons, counted=is_counted(metric)), arms, names),
                 *_describe_reach(METRICS[metric], _to_tell(comparisons), asked=metric in evaluation.plan.decides),
             )
         ),
@@ -37,8 +37,11 @@ def metric_sentences(evaluation: Evaluation) -> tuple[str, ...]:
     )
 
 
-def _to_tell(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    return [each for each in comparisons if each.estimate is not None and not each.pair.arms[1].target.control]
+def _to_tell(comparisons: Sequence[Comparison], *, counted: bool = False) -> list[Comparison]:
+    """Return the comparisons that have a figure; those of counts also say why they have none."""
+    return [
+        each for each in comparisons if (each.estimate is not None or counted) and not each.pair.arms[1].target.control
+    ]
 
 
 def _of_metric(
@@ -63,7 +66,9 @@ def _of_metric(
         yield f"{spec.about}{others}: the same in {counts['same']} of {of}{uncertain}."
     elif counts["inconclusive"]:
         yet = " yet" if all(each.missing for each in rest) else ""
-        yield f"{spec.about}{others}: nothing decided{yet} in {format_count(len(rest), 'comparison')}{uncertain}."
+        of = format_count(len(rest), "comparison")
+        why = next((f" ({each.reason})" for each in rest if each.reason), "") if is_counted(spec.name) else ""
+        yield f"{spec.about}{others}: nothing decided{yet} in {of}{why}{uncertain}."
 
 
 def _describe_reach(spec: MetricSpec, comparisons: Sequence[Comparison], *, asked: bool) -> Iterator[str]:

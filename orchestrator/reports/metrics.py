@@ -33,6 +33,9 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text("\n").join(head), *render_warnings(evaluation)]
     for metric in evaluation.metrics:
         spec, block = METRICS[metric], block_of_metric(evaluation, metric)
+        if not block.rows:
+            # No arm has a figure, and a sentence above says why.
+            continue
         margin = spec.scale.show_margin(find_margin(plan, metric))
         mean = mean_row(evaluation, metric, evaluation.metrics[metric])
         tables = draw_block(block, width, [mean] if mean.cells else [])

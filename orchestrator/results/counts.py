@@ -22,10 +22,13 @@ def find_disagreement(
     """Return why the counts of two arms have no verdict, or ''; a figure that is read only once always has one."""
     if spec.read_next is None:
         return ""
-    minors = [str(stated.get(arm.target, {}).get("python", "")).rpartition(".")[0] for arm in pair.arms]
-    if minors[0] != minors[1]:
+    facts = [stated.get(arm.target, {}) for arm in pair.arms]
+    minors = [str(each.get("python", "")).rpartition(".")[0] for each in facts]
+    if spec.by_python and minors[0] != minors[1]:
         return f"Python {minors[0]} and {minors[1]} count calls in other ways"
-    for arm in pair.arms:
+    for arm, stated_here in zip(pair.arms, facts, strict=True):
+        if spec.of_tensorflow and (backend := stated_here.get("backend")):
+            return f"{arm.target} computes with {backend}, whose operations are not counted"
         counted = [
             (first, later)
             for each in replicates.get(arm, ())
@@ -37,4 +40,6 @@ def find_disagreement(
         if most > least * (1 + APART):
             how = "grow from call to call" if all(later > first for first, later in counted) else "vary"
             return f"counts {how} in {arm.target}: {spec.show(least)} to {spec.show(most)}"
+        if not most:
+            return f"a call in {arm.target} runs none"
     return ""

@@ -10,7 +10,7 @@ from statistics import median
 import pyarrow as pa
 
 from orchestrator import contract
-from orchestrator.metrics import METRICS, choose_metrics, find_margin, scale_of
+from orchestrator.metrics import METRICS, choose_metrics, find_margin, is_counted, scale_of
 from orchestrator.metrics.spec import find_figure
 from orchestrator.model import (
     Arm,
@@ -50,6 +50,7 @@ from orchestrator.stats.comparisons import (
     compare_figures,
     find_dependence_of_rounds,
     judge_pairs,
+    leave_open,
 )
 from orchestrator.stats.drift import drift
 from orchestrator.stats.looks import LookSchedule
@@ -279,19 +280,22 @@ def judge_metrics(
         if gathered.endings.going and spec.of_openings and metric not in gathered.plan.decides:
             # Such a metric is judged once, when the rounds have ended.
             continue
-        if any(metric in arm.figures for arm in arms):
+        if is_counted(metric) or any(metric in arm.figures for arm in arms):
             pairs = metric_pairs(gathered.plan, spec, arms)
             if not spec.exact:
                 judged[metric] = further(gathered, pairs, arms)
                 continue
-            # These figures are exact; a pair that lacks one of them is left out.
+            # These figures are exact. A pair that lacks one of them is left out, unless it says why it was not counted.
+            measured = {arm.key for arm in arms if arm.outcome == "measured"}
             compared, margin = [], find_margin(gathered.plan, metric)
             for pair in pairs:
+                disagreement = find_disagreement(spec, pair, gathered.by_arm.replicates, gathered.manifest.workers)
                 baseline, candidate = (find_figure(spec, arms, key) for key in pair.arms)
                 if baseline and candidate:
-                    disagreement = find_disagreement(spec, pair, gathered.by_arm.replicates, gathered.manifest.workers)
                     exact = compare_figures(pair, baseline, candidate, margin)
                     compared.append(replace(exact, **INCONCLUSIVE, reason=disagreement) if disagreement else exact)
+                elif disagreement and measured.issuperset(pair.arms):
+                    compared.append(leave_open(pair, disagreement))
             judged[metric] = tuple(compared)
     return judged
 

@@ -70,6 +70,8 @@ class Row(BaseModel):
     growth_calls: Count | None
     python_calls: Amount | None
     next_python_calls: Amount | None
+    operations: Amount | None
+    next_operations: Amount | None
     output: str | None
     fifth_output: str | None
 

@@ -54,7 +54,8 @@ REPLICATE = pa.schema(
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
         ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("memory_kb", COUNT), ("growth_bytes", COUNT),
         ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT), ("later_traces", COUNT),
-        ("untimed_ns", COUNT), ("python_calls", COUNT), ("next_python_calls", COUNT), ("wall_ns", NUMBER),
+        ("untimed_ns", COUNT), ("python_calls", COUNT), ("next_python_calls", COUNT), ("operations", COUNT),
+        ("next_operations", COUNT), ("wall_ns", NUMBER),
     ]
 )  # fmt: skip
 

@@ -235,7 +235,7 @@ class _Judge:
         missing = min(unmeasured, key=lambda arm: arm.outcome == "not measured", default=None)
         if rounds is None:
             # The arm's reason is kept word for word, so that a report prints it only once.
-            return _without_interval(pair, missing.reason) if missing else self._describe_progress(pair, arms, samples)
+            return leave_open(pair, missing.reason) if missing else self._describe_progress(pair, arms, samples)
         found, scale = rounds.estimate, self.scale_of(pair.metric)
         lacking = max(rounds.count_fewest(self.schedule) - found.rounds, 0)
         # A run has thousands of comparisons, and each is made only once, from its fields.
@@ -260,7 +260,7 @@ class _Judge:
         """Return the ratio of a single round or, before the first, of the pilot, without a verdict."""
         baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
         fewest = max(self.schedule.fewest, FEWEST_ROUNDS)
-        comparison = replace(_without_interval(pair, ""), missing=fewest)
+        comparison = replace(leave_open(pair, ""), missing=fewest)
         times = [arm.time_ms for arm in arms if arm.time_ms and not arm.rounds]
         if common := baseline.keys() & candidate.keys():
             [number] = common
@@ -351,7 +351,7 @@ def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float
     different = abs(math.log(ratio)) > math.log1p(margin)
     verdict: VerdictName = ("slower" if ratio > 1 else "faster") if different else "same"
     return replace(
-        _without_interval(pair, ""),
+        leave_open(pair, ""),
         ratio=ratio,
         ci_low=ratio,
         ci_high=ratio,
@@ -360,7 +360,8 @@ def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float
     )
 
 
-def _without_interval(pair: Pair, reason: str) -> Comparison:
+def leave_open(pair: Pair, reason: str) -> Comparison:
+    """Return a comparison without a figure, for this reason."""
     return Comparison(pair=pair, rounds=0, verdict="inconclusive", reason=reason)
 
 

@@ -34,7 +34,7 @@ HEAD = """
 def count(bench: Bench, body: str, rounds: int = 2) -> list[Replicate]:
     bench.workload("counted", HEAD.format(body))
     for number in range(1, rounds + 1):
-        replicate, opened = bench.open("counted", round=number, count=True)
+        replicate, opened = bench.open("counted", round=number, count=["calls"])
         assert isinstance(opened, Opened), opened
         assert isinstance(bench.burst(replicate), Burst)
         # Counted calls are not timed, and have no rows.
@@ -83,7 +83,7 @@ def test_a_run_that_does_not_ask_has_no_counts(bench: Bench):
 
 def test_a_first_call_alone_is_not_counted(bench: Bench):
     bench.workload("counted", HEAD.format(BODIES["ten"]))
-    replicate, _ = bench.open("counted", once=True, count=True)
+    replicate, _ = bench.open("counted", once=True, count=["calls"])
     bench.close(replicate)
     assert bench.client.quit()
     [only] = replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
@@ -92,7 +92,7 @@ def test_a_first_call_alone_is_not_counted(bench: Bench):
 
 def test_a_call_that_fails_under_the_profiler_says_so(bench: Bench):
     bench.workload("counted", HEAD.format("import sys; assert not sys.getprofile(), 'a profiler'"))
-    replicate, _ = bench.open("counted", count=True)
+    replicate, _ = bench.open("counted", count=["calls"])
     bench.burst(replicate)
     died = bench.close(replicate)
     assert "AssertionError: a profiler (raised in a counted call" in died.reason

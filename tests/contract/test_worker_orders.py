@@ -246,7 +246,7 @@ def test_a_replicate_that_is_open_cannot_be_opened_again(veteran: Bench):
     assert isinstance(opened, Opened)
     again = veteran.ask(
         "open", replicate=number, case="good", workload="good", params={}, program={}, round=1, position=0, seed=1,
-        warmup=1, once=False, count=False, timeout_s=1.0,
+        warmup=1, once=False, count=(), timeout_s=1.0,
     )  # fmt: skip
     assert again == {"kind": "error", "message": f"replicate {number} is open already"}
     assert isinstance(veteran.burst(number), Burst)
@@ -255,7 +255,7 @@ def test_a_replicate_that_is_open_cannot_be_opened_again(veteran: Bench):
 
 @pytest.mark.parametrize("kind", ["probe", "open", "burst", "close", "profile"])
 def test_nothing_is_done_before_hello(fresh: Bench, kind: str):
-    examples = {int: 1, float: 1.0, str: "x", dict: {}, bool: False}
+    examples = {int: 1, float: 1.0, str: "x", dict: {}, list: [], bool: False}
     event = fresh.ask(kind, **{key: examples[wanted] for key, wanted in contract.COMMANDS[kind].items()})
     assert event == {"kind": "error", "message": f"{kind} before hello"}
     fresh.hello()

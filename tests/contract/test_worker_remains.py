@@ -229,7 +229,7 @@ def send_open(bench: Bench, workload: str, pids: Path) -> None:
     bench.workload(workload, HANGS)
     bench.channel.send(
         f'{{"kind":"open","replicate":1,"case":"x","workload":"{workload}","params":{{"file":"{pids}"}},"round":1,'
-        '"program":{},"position":0,"seed":1,"warmup":0,"once":false,"count":false,"timeout_s":600}\n'
+        '"program":{},"position":0,"seed":1,"warmup":0,"once":false,"count":[],"timeout_s":600}\n'
     )
 
 

@@ -83,7 +83,7 @@ class Bench:
     def open(
         self, workload: str, params: dict[str, str] | None = None, *, round: int = 1, warmup: int = 1, seed: int = 1,
         timeout_s: float = PATIENCE_S, program: Sequence[str] = (), large: Sequence[str] = (), once: bool = False,
-        count: bool = False,
+        count: Sequence[str] = (),
     ) -> tuple[int, Opened | Refused | Died]:  # fmt: skip
         """The new replicate's number, and what came of opening it."""
         number = next(self._numbers)

@@ -263,7 +263,17 @@ def rows(
         walls += [("second", 20 * MS), ("warmup", 10 * MS), *(("burst", wall) for wall in bursts)]
     of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses", "device", "gpu_memory_kb"))
     of_programs |= dict.fromkeys(
-        ("memory_kb", "growth_bytes", "growth_calls", "output", "fifth_output", "python_calls", "next_python_calls")
+        (
+            "memory_kb",
+            "growth_bytes",
+            "growth_calls",
+            "output",
+            "fifth_output",
+            "python_calls",
+            "next_python_calls",
+            "operations",
+            "next_operations",
+        )
     )
     facts = dict.fromkeys(contract.REPLICATE_FIELDS, 1) | of_programs
     return [

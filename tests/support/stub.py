@@ -13,6 +13,7 @@ import time
 
 import numpy
 from types import SimpleNamespace as Namespace
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.framework import func_graph
 
 time.sleep(float(os.environ.get("STUB_IMPORT_S", "0")))
@@ -69,6 +70,10 @@ class Tensor(object):
         return self.values
 
 
+def sin(values):
+    return Tensor(pywrap_tfe.TFE_Py_FastPathExecute(None, "Sin", None, values))
+
+
 def constant(values):
     return Tensor(values)
 
@@ -94,6 +99,66 @@ def func_graph_from_py_func(name, python_function, args, kwargs, func_graph=None
     return FuncGraph()
 """
 
+# What runs operations. A function has its name in `FUNCTIONS`, and runs nothing here.
+PYWRAP_TFE = """
+def TFE_Py_FastPathExecute(context, operation, name, *inputs):
+    return inputs
+
+
+def TFE_Py_Execute(handle, device, operation, inputs, attributes, outputs):
+    return inputs
+"""
+EXECUTE = "from tensorflow.python import pywrap_tfe"
+CONTEXT = """
+FUNCTIONS = {}
+
+
+class Context(object):
+    def has_function(self, name):
+        return name in FUNCTIONS
+
+    def get_function_def(self, name):
+        return FUNCTIONS[name]
+
+
+def context():
+    return Context()
+"""
+OP_DEF_REGISTRY = """
+from types import SimpleNamespace as Namespace
+
+
+def get(operation):
+    return Namespace(is_stateful=False) if operation == "Sin" else None
+"""
+# The name of an operation stands for the operation.
+SESSION = """
+from types import SimpleNamespace as Namespace
+
+tf_session = Namespace(TF_OperationName=lambda operation: operation)
+
+
+class BaseSession(object):
+    def __init__(self, graph):
+        self.graph = graph
+
+    def _call_tf_sessionrun(self, options, feeds, fetches, targets, metadata):
+        return targets
+
+    def _call_tf_sessionprun(self, handle, feeds, fetches):
+        return fetches
+
+    def _make_callable_from_options(self, options):
+        return BaseSession._Callable(self)
+
+    class _Callable(object):
+        def __init__(self, session):
+            self._session = session
+
+        def __call__(self, *arrays):
+            return arrays
+"""
+
 # What a TensorFlow before 2.3 is asked for the names of its GPUs.
 DEVICE_LIB = """
 import os
@@ -108,16 +173,24 @@ def list_local_devices():
 """
 
 
+MODULES = {
+    "client/device_lib": DEVICE_LIB,
+    "client/session": SESSION,
+    "eager/context": CONTEXT,
+    "eager/execute": EXECUTE,
+    "framework/func_graph": FUNC_GRAPH,
+    "framework/op_def_registry": OP_DEF_REGISTRY,
+    "pywrap_tfe": PYWRAP_TFE,
+}
+
+
 def write(folder: Path, version: str = VERSION) -> Path:
     """Writes the package `tensorflow` into `folder`, which is then what PYTHONPATH needs."""
-    framework = folder / "tensorflow" / "python" / "framework"
-    framework.mkdir(parents=True)
-    (folder / "tensorflow" / "__init__.py").write_text(INIT.replace("@VERSION@", version))
-    (folder / "tensorflow" / "python" / "__init__.py").touch()
-    (framework / "__init__.py").touch()
-    (framework / "func_graph.py").write_text(FUNC_GRAPH)
-    client = folder / "tensorflow" / "python" / "client"
-    client.mkdir()
-    (client / "__init__.py").touch()
-    (client / "device_lib.py").write_text(DEVICE_LIB)
+    inside = folder / "tensorflow" / "python"
+    for name, source in MODULES.items():
+        module = inside / f"{name}.py"
+        module.parent.mkdir(parents=True, exist_ok=True)
+        (module.parent / "__init__.py").touch()
+        module.write_text(source)
+    (inside.parent / "__init__.py").write_text(INIT.replace("@VERSION@", version))
     return folder

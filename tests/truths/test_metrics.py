@@ -103,6 +103,10 @@ WORKLOADS |= {
         def build(tf, params):
             return lambda: time.sleep(0.002) or [own() for _ in range(60 if NEWER else 20)]
         """,
+    "ops": """
+        def build(tf, params):
+            return lambda: time.sleep(0.002) or [tf.sin(1.0) for _ in range(60 if NEWER else 20)][0]
+        """,
     **dict.fromkeys(("import", "size"), WORKLOADS["build"]),
     "gpu_memory": """
         def build(tf, params):
@@ -119,7 +123,7 @@ WORKLOADS |= {
 # flags or workers.
 RUNS = (
     ("time", "first", "build", "cpu"),
-    ("memory", "leak", "traces", "traces_per_call", "calls"),
+    ("memory", "leak", "traces", "traces_per_call", "calls", "ops"),
     ("p50", "p95", "output"),
     ("p99",),
     ("gpu_memory",),
@@ -128,7 +132,7 @@ RUNS = (
     ("import", "size"),
 )
 # Other processes cannot upset these.
-UNMOVED = ("memory", "leak", "gpu_memory", "traces", "traces_per_call", "calls", "size")
+UNMOVED = ("memory", "leak", "gpu_memory", "traces", "traces_per_call", "calls", "ops", "size")
 
 
 @pytest.fixture

@@ -192,9 +192,9 @@ class WorkerClient:
     def open(
         self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float,
         program: Sequence[str] = (), large: Sequence[str] = (), once: bool = False,
-        count: bool = False,
+        count: Sequence[str] = (),
     ) -> Opened | Refused | Died:  # fmt: skip
-        """Open a replicate; `once` lets it make its first call and no other, and `count` two more that are counted."""
+        """Open a replicate; `once` lets it make its first call and no other, and each in `count` two counted ones."""
         order = {
             "kind": "open",
             "replicate": replicate,
@@ -207,7 +207,7 @@ class WorkerClient:
             "seed": seed,
             "warmup": warmup,
             "once": once,
-            "count": count,
+            "count": list(count),
             "timeout_s": timeout_s,
         }
         event = self._order(order, timeout_s, OpenedEvent)

@@ -222,7 +222,7 @@ def test_a_gate_about_what_a_finished_run_does_not_compare_is_refused():
         (
             "colour:more",
             "unknown metric 'colour'; choose from time, first, memory, leak, build, import, cpu, gpu_memory, "
-            "traces, traces_per_call, calls, size, p50, p95, p99, output",
+            "traces, traces_per_call, calls, ops, size, p50, p95, p99, output",
         ),
         ("leak:more>5%", "after > write an amount such as 4KiB"),
         ("traces:more>4KiB", "after > write an amount such as 2"),

@@ -59,7 +59,7 @@ def test_each_column_shows_its_own_figure():
         case(), build=500.0, first=50.0, second_ms=20.0, time=10.0, train_s=95.0, rounds=7,
         resident_bytes=300.4 * 2**20, memory=250 * 2.0**20, leak=1536.0, traces=3, traces_per_call=0.25, cpu=12.0,
         items=32, first_step_ms=800.0, step=20.0, losses=(0.9, 0.25), gpu_memory=2.0**30, size=2.0**31,
-        calls=20_866, p50=11.0, p95=12.0, p99=13.0,
+        calls=20_866, ops=1_234, p50=11.0, p95=12.0, p99=13.0,
     )  # fmt: skip
     judged = comparison(
         version_pair(case()), ratio=2.0, verdict="slower", ci_low=1.9, ci_high=2.12, mde=0.043, seed_percent=-100.0,
@@ -68,6 +68,7 @@ def test_each_column_shows_its_own_figure():
     assert {name: str(column.cell(one, judged, Notes())) for name, column in COLUMNS.items()} == {
         "build": "500 ms",
         "calls": "20,866",
+        "ops": "1,234",
         "first": "50.0 ms",
         "second": "20.0 ms",
         "time": "10.0 ms",

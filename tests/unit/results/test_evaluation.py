@@ -7,11 +7,13 @@ import pytest
 
 from orchestrator.model import (
     ArmResult,
+    Case,
     Disturbed,
     Ended,
     Evaluation,
     Lost,
 )
+from orchestrator.reports.table import render_details
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
 from tests.support.builders import (
@@ -251,3 +253,50 @@ def test_what_versions_share_is_inconclusive_where_no_case_is_common(tmp_path: P
         run.record(end(NEW, case_of, "refused", "not in this one"))
     [comparison] = judge_run(run).metrics["import"]
     assert (comparison.verdict, comparison.reason) == ("inconclusive", "not in this one")
+
+
+def counted(run: RunFolder, version: str, *cases: Case, operations: int | None) -> None:
+    batches = [
+        [
+            {**row, **dict.fromkeys(("operations", "next_operations"), operations if row["phase"] == "build" else None)}
+            for row in rows(one, version, round=number, replicate=10 * place + number)
+        ]
+        for place, one in enumerate(cases)
+        for number in range(5)
+    ]
+    write_stream(run.worker_output.stream(target(version), 1), batches)
+
+
+@pytest.mark.parametrize(
+    ("new", "backend", "verdict", "reason"),
+    [
+        (1000, None, "same", ""),
+        (1100, None, "slower", ""),
+        (None, None, "inconclusive", "0 of 2 replicates were counted in 2.0.0"),
+        (0, None, "inconclusive", "a call in 2.0.0 runs none"),
+        (None, "torch", "inconclusive", "2.0.0 computes with torch, whose operations are not counted"),
+    ],
+)
+def test_counts_that_are_missing_leave_a_comparison_open_and_say_why(
+    tmp_path: Path, new: int | None, backend: str | None, verdict: str, reason: str
+):
+    workers = {target(OLD): {"python": "3.7.16"}, target(NEW): {"python": "3.11.7", "backend": backend}}
+    run = run_folder(tmp_path / "run", plan([A, B], metrics=("ops",)), workers=workers)
+    counted(run, OLD, A, B, operations=1000)
+    counted(run, NEW, A, operations=new)
+    run.record(end(NEW, B, "refused", "not in this one"))
+    run.record(DONE)
+    # A case that one of both does not have is left out.
+    [comparison] = judge_run(run).metrics["ops"]
+    assert (comparison.pair.case, comparison.verdict, comparison.reason) == (A, verdict, reason)
+
+
+def test_a_run_in_which_neither_was_counted_says_so(tmp_path: Path):
+    run = run_folder(tmp_path / "run", plan([A], metrics=("ops",)))
+    counted(run, OLD, A, operations=None)
+    counted(run, NEW, A, operations=None)
+    run.record(DONE)
+    evaluation = judge_run(run)
+    [comparison] = evaluation.metrics["ops"]
+    assert comparison.reason == "0 of 2 replicates were counted in 1.0.0"
+    assert "TensorFlow operations: nothing decided in 1 comparison" in render_details(evaluation)

@@ -63,7 +63,7 @@ def test_an_order_carries_the_case_in_full():
     assert tape.told == [
         {
             "kind": "open", "replicate": 1, "case": "power[style=jit]", "workload": "power", "params": {"style": "jit"},
-            "program": {}, "round": 2, "position": 3, "seed": 4, "warmup": 5, "once": False, "count": False,
+            "program": {}, "round": 2, "position": 3, "seed": 4, "warmup": 5, "once": False, "count": [],
             "timeout_s": 6.0,
         }
     ]  # fmt: skip
