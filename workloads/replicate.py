@@ -273,8 +273,6 @@ class Replicate:
         module = load(self.order["workload"], self.folders)
         params = as_declared(module, self.order["params"])
         place_data(module, self.order["workload"])
-        if contract.OPERATIONS in self.order["count"] and not self.order["once"]:
-            self.operations = self.framework.find_operations(self.tf)
         self.stage = "build"
         self.framework.grow_memory(self.tf)
         if self.threads:
@@ -294,6 +292,8 @@ class Replicate:
     def _open(self):
         order = self.order
         build = self._prepare()
+        if contract.OPERATIONS in order["count"] and not order["once"]:
+            self.operations = self.framework.find_operations(self.tf)
         build_ns, self.step = self.calls.time(build, 0, "build")
         self.tracing = readings.Tracing(self.framework.count_traces(self.tf))
         self.memory.called(0)
