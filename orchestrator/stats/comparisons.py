@@ -14,7 +14,7 @@ from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.limits import FEWEST_SHARED
 from orchestrator.stats.looks import FEWEST_ROUNDS, BystanderSchedule, LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, hodges_lehmann, sign_flip_p
-from orchestrator.stats.round_times import Sample, find_differences
+from orchestrator.stats.round_times import Sample, compare_rounds
 from orchestrator.stats.scale import MOST_LOG, RATIOS, MetricScale
 from orchestrator.stats.shared_variance import find_share_of_error, share_variance
 from orchestrator.stats.verdict import Levels, describe_noise, judge_estimate, seed_percent, smallest_shown
@@ -118,7 +118,7 @@ def judge_pairs(
 
 def estimate_pair(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> MeasuredPair | None:
     """Estimate the difference of a pair from the rounds that both arms finished; None for fewer than two rounds."""
-    differences = _find_differences(samples, pair)
+    differences = _compare_rounds(samples, pair)
     if len(differences) < 2:
         return None
     return MeasuredPair(Estimate(tuple(differences.values()), scale.resolution), max(differences))
@@ -137,8 +137,8 @@ def _find_medians(measured: Sequence[MeasuredPair | None]) -> list[float]:
     return medians
 
 
-def _find_differences(samples: Samples, pair: Pair) -> dict[int, float]:
-    return find_differences(*(samples.get((*key, pair.metric), {}) for key in pair.arms))
+def _compare_rounds(samples: Samples, pair: Pair) -> dict[int, float]:
+    return compare_rounds(*(samples.get((*key, pair.metric), {}) for key in pair.arms))
 
 
 def measure_together(
@@ -377,7 +377,7 @@ def average_cases(
     workers and rounds. If cases share fewer rounds than a case without a prior needs, the interval is as wide as
     those of the cases are on average, which is enough however their errors are correlated.
     """
-    by_case = [_find_differences(samples, pair) for pair in pairs]
+    by_case = [_compare_rounds(samples, pair) for pair in pairs]
     rounds = sorted(set(by_case[0]).intersection(*by_case[1:]))
     if len(rounds) < max(schedule.fewest for schedule in schedules):
         return None

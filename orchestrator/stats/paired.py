@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from orchestrator.stats.round_times import Sample, find_differences
+from orchestrator.stats.round_times import Sample, compare_rounds
 
 POWER = 0.9
 # If there are at least this many rounds, a tenth of them is trimmed from each end, so that a disturbed round can
@@ -194,7 +194,7 @@ def estimate(
     baseline: Mapping[int, Sample], candidate: Mapping[int, Sample], *, resolution: float = 0.0
 ) -> Estimate | None:
     """Estimate the difference from samples by round; return None if both arms finished fewer than two rounds."""
-    differences = tuple(find_differences(baseline, candidate).values())
+    differences = tuple(compare_rounds(baseline, candidate).values())
     return Estimate(differences, resolution) if len(differences) >= 2 else None
 
 

@@ -121,7 +121,7 @@ def group_visits(visits: Iterable[Visit]) -> Mapping[int, RoundTimes]:
     }
 
 
-def find_differences(baseline: Mapping[int, Sample], candidate: Mapping[int, Sample]) -> dict[int, float]:
+def compare_rounds(baseline: Mapping[int, Sample], candidate: Mapping[int, Sample]) -> dict[int, float]:
     """Return candidate - baseline for each round that both arms finished, in the order of rounds."""
     if not (isinstance(baseline, EvenRounds) and isinstance(candidate, EvenRounds)) or (
         baseline.bursts.shape[1] != candidate.bursts.shape[1]

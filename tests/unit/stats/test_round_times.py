@@ -12,7 +12,7 @@ from orchestrator.stats.round_times import (
     EvenRounds,
     RoundTimes,
     Visit,
-    find_differences,
+    compare_rounds,
     group_visits,
     middle_mean,
 )
@@ -126,8 +126,8 @@ def test_rounds_of_one_visit_are_compared_at_once_as_they_are_one_by_one(bursts:
     baseline, candidate = group_visits(ours), group_visits(theirs)
     assert isinstance(baseline, EvenRounds)
     assert isinstance(candidate, EvenRounds)
-    one_by_one = find_differences(dict(baseline), dict(candidate))
-    assert find_differences(baseline, candidate) == pytest.approx(one_by_one)
+    one_by_one = compare_rounds(dict(baseline), dict(candidate))
+    assert compare_rounds(baseline, candidate) == pytest.approx(one_by_one)
     assert list(one_by_one) == [2, 3, 5]
     assert baseline[2] == RoundTimes((ours[1][1],), (20,))
     assert 4 not in baseline
