@@ -63,10 +63,10 @@ def test_the_page_of_a_search_shows_its_plot_and_complains_of_nothing(
     browser.get("about:blank")
     browser.get(search)
     assert complaints(browser) == []
-    shown = texts(browser, "#plot")
+    shown = texts(browser, ".drawing")
     assert [one for one in shown if one in RELEASES][:3] == ["1.14.0", "1.15.5", "2.0.0"]
-    assert browser.find_element(By.CSS_SELECTOR, "#plot .body").size["width"] > 500
-    label = "return getComputedStyle(document.querySelector('#plot svg .tick')).fill"
+    assert browser.find_element(By.CSS_SELECTOR, ".drawing .body").size["width"] > 500
+    label = "return getComputedStyle(document.querySelector('.drawing svg .tick')).fill"
     dim = "return getComputedStyle(document.querySelector('.dim')).color"
     assert browser.execute_script(label) == browser.execute_script(dim)
     pictured(browser, screenshots / f"search-{theme}.png")
