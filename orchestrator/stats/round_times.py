@@ -86,7 +86,7 @@ Visit = tuple[int, tuple[float, ...], int]
 class EvenRounds(Mapping[int, RoundTimes]):
     """The rounds of an arm that made one visit with the same number of bursts in each, as nearly all arms do.
 
-    As a table, they take a tenth of the memory, and are compared all at once.
+    As a table, they take less memory, and are compared all at once.
     """
 
     numbers: tuple[int, ...]

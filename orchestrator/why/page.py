@@ -76,7 +76,7 @@ def _draw_rungs(answer: WhyAnswer) -> list[PageFigure]:
         f"What each change does to the {about}, on a log scale. Each was measured in the same rounds as its neighbour."
     )
     # Changes have longer names than versions.
-    plot = element("div", draw_forest(drawn), class_="wide")
+    plot = element("div", draw_forest(drawn, "ratio"), class_="wide")
     return [PageFigure("Changes", plot, caption, "; ".join(each.told for each in drawn))]
 
 

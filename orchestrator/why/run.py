@@ -178,8 +178,10 @@ def answer(folder: Path, state: WhyState, view: View, actions: WhyActions | None
 
 
 def read_outcome(folder: Path) -> WhyOutcome:
-    """Return the answer to a question as far as its folder has it."""
+    """Return the answer to a question as far as its folder has it; raise UsageError if another user wrote it."""
+    refuse_strangers(folder)
     state = stored.read_question(folder)
+    stored.require_question_seal(folder, state)
     return WhyOutcome(state, explain(read_ladders(folder, state, WhyActions())), folder)
 
 

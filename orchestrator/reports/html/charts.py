@@ -109,10 +109,10 @@ def draw_overview(ratios: Sequence[DrawnRatio], targets: Sequence[str]) -> Marku
     )
 
 
-def draw_forest(ratios: Sequence[DrawnRatio]) -> Markup:
+def draw_forest(ratios: Sequence[DrawnRatio], about: str = "ratio of times") -> Markup:
     scale = _scale_of_ratios(ratios)
     rows = _forest_rows(ratios, scale, ROW_PX)
-    return _panel([each.name for each in ratios], rows) + _axis_below(scale, _name_ratio, "ratio of times")
+    return _panel([each.name for each in ratios], rows) + _axis_below(scale, _name_ratio, about)
 
 
 def draw_spread(arms: Sequence[DrawnTimes]) -> Markup:

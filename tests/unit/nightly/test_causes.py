@@ -187,6 +187,18 @@ def test_an_alarm_says_that_both_builds_are_the_same_side_by_side(house: House):
     assert finding.startswith("measured side by side: 2.0.0 is the same as 1.0.0: ")
 
 
+def test_an_answer_that_another_user_left_is_not_told(house: House):
+    def leave(path: Path) -> None:
+        explained(SLOWER)(path)
+        changed = (path / "why.json").read_text().replace("TensorFlow 1.0.0", "an advertisement of")
+        (path / "why.json").write_text(changed)
+
+    house.opened(replace(ALARM, searched=True))
+    house.does = {"why": leave}
+    assert house.looks()[ALARM.id].findings == ()
+    assert house.said[-1].startswith(f"alarm {ALARM.id}: nothing was found out")
+
+
 def test_where_the_build_is_the_same_the_reference_is_the_other_end(house: House):
     house.opened(replace(ALARM, good="", bad=""))
     house.looks()

@@ -24,6 +24,7 @@ from orchestrator.terminal.view import View
 from orchestrator.why import report, run, state
 from orchestrator.why.cause import Cause
 from orchestrator.why.ladder import Explanation, JudgedRung, Ladder, Rung
+from orchestrator.why.page import render_why_page
 from orchestrator.why.report import WhyAnswer
 from orchestrator.why.run import WhyActions
 from orchestrator.why.state import LadderStep, WhyQuestion, WhyState
@@ -202,6 +203,9 @@ def test_memory_has_a_cause_as_well(monkeypatch, tmp_path: Path):
         monkeypatch, tmp_path / "why", World({"A=1": 2.0}, memory="B=1"), "2.13 A=1 B=1 C=1", metric="memory"
     )
     assert blamed(answer) == ["B none -> 1"]
+    page = render_why_page(answer)
+    assert "ratio of times" not in page
+    assert "B none -&gt; 1" in page
 
 
 def test_memory_that_is_equal_blames_nothing_although_times_differ(monkeypatch, tmp_path: Path):
