@@ -55,9 +55,10 @@ RUN = Format("run", 1, "read it with the tfcompare that wrote it, or start a new
 PROFILE = Format("profile", 1, "read it with the tfcompare that wrote it, or start a new profile")
 SEARCH = Format("search", 1, "continue it with the tfcompare that wrote it, or start a new search")
 WHY = Format("why", 1, "continue it with the tfcompare that wrote it, or ask again")
+UPGRADE = Format("upgrade", 1, "continue it with the tfcompare that wrote it, or start again")
 POINTS = Format("points", 1, "the tfcompare that wrote it reads it")
 EVENT = Format("event", 1, "the tfcompare that wrote it reads it")
 # These are formats of the user's data.
 TRUST = Format("trust", 1, "use the tfcompare that wrote it")
 FLEET = Format("fleet", 1, "`tfcompare fleet up` names its machines again")
-FORMATS = (RUN, PROFILE, SEARCH, WHY, POINTS, EVENT, TRUST, FLEET)
+FORMATS = (RUN, PROFILE, SEARCH, WHY, UPGRADE, POINTS, EVENT, TRUST, FLEET)

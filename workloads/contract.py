@@ -13,10 +13,12 @@ Each line is one JSON object. The host sends commands, and waits for one event a
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
     profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends, without rows. For 0
                                          calls it makes one, and reports what each layer of Keras returned
+    warn  -> warned | refused | died     a fork that builds its case and makes one call, or runs its program once,
+                                         reports what the code was warned of, and ends, without rows
     quit  -> bye
 
-The worker answers a line that is not a known command by `error`, and continues. `refused`, `died` and `profiled` end
-the replicate.
+The worker answers a line that is not a known command by `error`, and continues. `refused`, `died`, `profiled` and
+`warned` end the replicate.
 """
 import hashlib
 import json
@@ -32,8 +34,9 @@ LARGEST_FILE = 2 * 2 ** 30
 # The first is a variable that holds, as JSON, the folder of additional packages of each workload. The second is the
 # folder of data in the copy of a workload folder, and the third the folder of the worker's packages, next to its own.
 LAYERS, DATA, LIBRARY = "WORKLOAD_LAYERS", "tfcompare_data", "library"
-# A measured program gets these variables: the file for the times of its steps, and the folder of its packages.
-STEPS, PACKAGES = "TFCOMPARE_STEPS", "TFCOMPARE_PACKAGES"
+# A program gets these variables: the file for the times of its steps, that for what it is warned of, and the folder of
+# its packages.
+STEPS, WARNINGS, PACKAGES = "TFCOMPARE_STEPS", "TFCOMPARE_WARNINGS", "TFCOMPARE_PACKAGES"
 
 # Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
 PILOT_ROUND = 0
@@ -141,6 +144,15 @@ COMMANDS = {
         "calls": int,
         "timeout_s": float,
     },
+    "warn": {
+        "replicate": int,
+        "case": str,
+        "workload": str,
+        "params": dict,
+        "program": dict,
+        "seed": int,
+        "timeout_s": float,
+    },
     "quit": {},
 }  # type: Dict[str, Dict[str, type]]
 
@@ -161,6 +173,7 @@ EVENTS = {
     "measured": {"replicate": int, "walls_ns": list, "cpu_ns": int},
     "closed": {"replicate": int, "rows": int},
     "profiled": {"replicate": int, "profile": dict},
+    "warned": {"replicate": int, "warnings": list},
     "refused": {"replicate": int, "reason": str},
     "died": {"replicate": int, "how": str, "reason": str, "log": str},
     "error": {"message": str},

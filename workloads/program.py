@@ -31,6 +31,7 @@ HINT = re.compile(r"Pass --help")
 WRAPPER = re.compile(r"^[\w.]+: (in (user|converted) code:$|Exception encountered when calling )")
 ARGUMENTS = re.compile(r"(Call a|A)rguments received by ")
 MOST_LOSSES, MOST_STEPS_BYTES = 1000, 2 ** 16
+MOST_WARNINGS_BYTES = 2 ** 19
 
 
 class ProgramFailed(Exception):
@@ -161,6 +162,25 @@ class ProgramReplicate(Replicate):
         return self._answer("closed", columns=self.calls.columns, steps=1, facts=facts)
 
 
+class WarnedProgram(ProgramReplicate):
+    """A replicate with one answer: it runs its program once, and reports what the program was warned of."""
+
+    def begin(self):
+        return self._guarded(self._collect)
+
+    def _collect(self):
+        self.layer = find_layer(self.order["workload"])
+        self._run()
+        return self._answer("warned", warnings=read_warnings(self._written))
+
+    @property
+    def _written(self):
+        return os.path.join(self.scratch, "warnings.json")
+
+    def _variables(self, home, steps):
+        return dict(ProgramReplicate._variables(self, home, steps), **{contract.WARNINGS: self._written})
+
+
 def show_project(project, large, place, home):
     """Copy a project, so that a run changes nothing for the next one; `large` files and data are linked."""
     data = os.path.join(project, contract.DATA)
@@ -256,6 +276,21 @@ def read_steps(path):
         return dict(whole, losses=[float(loss) for loss in told["losses"][:MOST_LOSSES]])
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return {}
+
+
+def read_warnings(path):
+    """Return the objects in the list of a program's warnings, where the program can have put anything."""
+    try:
+        with open(path, "rb") as file:
+            told = json.loads(file.read(MOST_WARNINGS_BYTES).decode("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    kinds = {"kind": str, "text": str, "place": str, "line": int, "own": bool}
+    listed = told if isinstance(told, list) else []
+    return [
+        each for each in listed
+        if isinstance(each, dict) and {name: type(value) for name, value in each.items()} == kinds
+    ]
 
 
 def last_words():

@@ -12,6 +12,7 @@ import traceback
 from functools import lru_cache
 
 from workloads import backends, compat, contract, counting, cuda, readings, values
+from workloads.program_site.tfcompare_warnings import Collector
 from workloads.sketches import sketch
 
 MESSAGE_LIMIT, NAME_LIMIT = 500, 100
@@ -413,3 +414,18 @@ class Replicate:
             gpu_memory_kb=self.framework.gpu_memory_kb(self.tf) if self.gpus else None,
         )
         return self._answer("closed", columns=self.calls.columns, steps=self.steps, facts=facts)
+
+
+class WarnedReplicate(Replicate):
+    """A replicate with one answer: it builds, makes one call, and reports what its code was warned of."""
+
+    def begin(self):
+        return self._guarded(self._collect)
+
+    def _collect(self):
+        collector = Collector(self.folders)
+        collector.watch()
+        step = self._prepare()()
+        self.stage = "a call"
+        values.to_host(step())
+        return self._answer("warned", warnings=collector.list())

@@ -36,17 +36,22 @@ ENDED = processes.guard() if __name__ == "__main__" else processes.Count()
 from workloads import backends, contract, cuda  # noqa: E402
 from workloads.child import Child, ChildDied, HostGone, Inline, leave, print_to_log, write_line  # noqa: E402
 from workloads.profile import ProfiledReplicate  # noqa: E402
-from workloads.program import ProgramReplicate  # noqa: E402
-from workloads.replicate import Replicate, framework_of  # noqa: E402
+from workloads.program import ProgramReplicate, WarnedProgram  # noqa: E402
+from workloads.replicate import Replicate, WarnedReplicate, framework_of  # noqa: E402
 
-# These commands begin a replicate; the others go to one that is open.
-BEGINNINGS = {"open": Replicate, "profile": ProfiledReplicate}
+# These commands begin a replicate; the others go to one that is open. The second of a pair runs a program.
+BEGINNINGS = {
+    "open": (Replicate, ProgramReplicate),
+    "profile": (ProfiledReplicate, ProfiledReplicate),
+    "warn": (WarnedReplicate, WarnedProgram),
+}
 # Only these answers count, because a replicate runs a workload, which can write anything into the pipe.
 ANSWERS = {
     "open": ("opened", "refused", "died"),
     "burst": ("measured", "died"),
     "close": ("closed", "died"),
     "profile": ("profiled", "refused", "died"),
+    "warn": ("warned", "refused", "died"),
 }
 # A profile is one long line, and `closed` brings the rows of its replicate along.
 LONGEST = {"close": contract.LONGEST_LARGE_LINE, "profile": contract.LONGEST_LARGE_LINE}
@@ -231,8 +236,8 @@ class Worker:
         try:
             longest = LONGEST.get(command["kind"], contract.LONGEST_LINE)
             if begins:
-                begins = ProgramReplicate if command.get("program", {}).get("words") else begins
-                replicate = begins(self.tf, command, self.hello["folders"], self.hello["threads"], self.hello["gpus"])
+                kind = begins[1 if command.get("program", {}).get("words") else 0]
+                replicate = kind(self.tf, command, self.hello["folders"], self.hello["threads"], self.hello["gpus"])
                 self.replicates[number] = replicate
                 self.children[number] = self._fork(replicate.serve) if self.hello["fork"] else self._settle(replicate)
                 self.orders[number] = command

@@ -29,6 +29,7 @@ COMMANDS = {
     "reproduce": "reproduce",
     "profile": "profile",
     "bisect": "bisect",
+    "upgrade": "upgrade",
     "nightly": "nightly",
     "history": "history",
     "report": "report",
@@ -63,7 +64,7 @@ class Commands(TyperGroup):
 
         ctx.obj = None
         # The words after `--` are the command line of the user's program.
-        if args[:1] in (["run"], ["why"]) and "--" in args:
+        if args[:1] in (["run"], ["why"], ["upgrade"]) and "--" in args:
             at = args.index("--")
             args, ctx.obj = args[:at], tuple(args[at + 1 :])
         ctx.meta[META] = found = find_defaults(self, args)

@@ -216,7 +216,7 @@ def run(
 
       tfcompare run --resume last --budget 10m
     """
-    words, file = _split_file(targets or ())
+    words, file = split_file(targets or ())
     named = _find_targets(context, {"versions": (versions or "",), "targets": words, "target": changed.target or ()})
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
@@ -262,7 +262,7 @@ def run(
         installation,
         measuring.budget,
         versions=named,
-        **_find_subject(context, selection, requirements, parse.shard(shard), file, verbosity.view),
+        **find_subject(context, selection, requirements, parse.shard(shard), file, verbosity.view),
         out=folder.output,
         rounds=measuring.rounds,
         keep_going=keep_going,
@@ -285,7 +285,7 @@ def run(
     )
 
 
-def _split_file(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
+def split_file(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Separate the file of a workload or of a program from the targets; '' if none is named."""
     names = [word for word in words if parse.is_file(word)]
     others = tuple(word for word in words if not parse.is_file(word))
@@ -328,7 +328,7 @@ def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) ->
     return tuple(found)
 
 
-def _find_subject(
+def find_subject(
     context: typer.Context,
     selection: SelectionFlags,
     requirements: Path | None,

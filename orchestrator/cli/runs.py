@@ -28,6 +28,13 @@ def find_question(text: str) -> Path:
     return _report("question", newest_question()) if text == LAST else Path(text)
 
 
+def find_upgrade(text: str) -> Path:
+    """Return the folder of an upgrade."""
+    from orchestrator.results.find_runs import newest_upgrade
+
+    return _report("upgrade", newest_upgrade()) if text == LAST else Path(text)
+
+
 def _report(what: str, path: Path) -> Path:
     say(f"the newest {what}: {path}")
     return path

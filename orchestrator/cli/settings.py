@@ -40,7 +40,7 @@ FILES = ("wheel", "freeze")
 # These belong to one call, and not to a folder.
 OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "if-due", "missed"})
 # These commands take settings; the second group has its own cases, so it takes only what says where to run.
-WHOLE, PLACED = ("run", "profile", "bisect"), ("reproduce", "check")
+WHOLE, PLACED = ("run", "profile", "bisect", "upgrade"), ("reproduce", "check")
 # These values are checked here, because a command uses them only later.
 CHECKS: Mapping[str, Callable[[str], object]] = {
     "budget": parse.budget,

@@ -90,15 +90,10 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
     target packages, from the same index or wheelhouse, with uv in the same place. A layer is used again only if all
     its files also have the same hashes, so that nothing that one project brings reaches another.
     """
-    python = ".".join(facts.python.split(".")[:2])
-    present = {name: number for name, number in sorted(facts.packages.items()) if _is_pin(name, number)}
-    origin = [uv.place, python, *describe_index(options)]
-    resolved = cache() / "layers" / f"{_hash(origin, map('=='.join, present.items()), sorted(requirements))}.txt"
+    python, origin = _name_python(facts), _name_origin(facts, options, uv)
     try:
         with files.writing(cache() / "layers", "TFCOMPARE_CACHE names another folder"):
-            if not resolved.is_file():
-                _resolve(resolved, requirements, present, python, uv)
-            pins = lockfile.read_lock(resolved)
+            pins = _lock(requirements, facts, origin, uv)
             folder = cache() / "layers" / _hash(origin, map(lockfile.write_pin, pins))
             if not folder.is_dir():
                 _install(folder, pins, python, uv)
@@ -107,6 +102,35 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
         told = f"it requires {needed}, which is incompatible with this target: {flatten(str(error))}"
         return Layer(refusal=told[:MOST_REASON])
     return Layer(folder)
+
+
+def find_conflict(requirements: Sequence[str], facts: EnvironmentFacts, options: EngineOptions, uv: Uv) -> str:
+    """Return why an environment cannot have what these requirements need, or ''; nothing is installed."""
+    try:
+        with files.writing(cache() / "layers", "TFCOMPARE_CACHE names another folder"):
+            _lock(requirements, facts, _name_origin(facts, options, uv), uv)
+    except Unresolved as error:
+        return flatten(str(error))[:MOST_REASON]
+    return ""
+
+
+def _lock(
+    requirements: Sequence[str], facts: EnvironmentFacts, origin: Sequence[str], uv: Uv
+) -> tuple[lockfile.Pin, ...]:
+    """Return what an environment lacks of these requirements, resolved only if that was never done before."""
+    present = {name: number for name, number in sorted(facts.packages.items()) if _is_pin(name, number)}
+    resolved = cache() / "layers" / f"{_hash(origin, map('=='.join, present.items()), sorted(requirements))}.txt"
+    if not resolved.is_file():
+        _resolve(resolved, requirements, present, _name_python(facts), uv)
+    return tuple(lockfile.read_lock(resolved))
+
+
+def _name_python(facts: EnvironmentFacts) -> str:
+    return ".".join(facts.python.split(".")[:2])
+
+
+def _name_origin(facts: EnvironmentFacts, options: EngineOptions, uv: Uv) -> list[str]:
+    return [uv.place, _name_python(facts), *describe_index(options)]
 
 
 def describe_index(options: EngineOptions) -> list[str]:

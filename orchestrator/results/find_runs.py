@@ -6,8 +6,9 @@ from pathlib import Path
 
 from orchestrator.errors import ContractBroken, UsageError
 
-# A run has the first of these files, a search of `bisect` the second, and a question of `why` the third.
-PLAN, SEARCH, QUESTION = "plan.json", "bisect.json", "why.json"
+# A run has the first of these files, a search of `bisect` the second, a question of `why` the third, and an upgrade the
+# last.
+PLAN, SEARCH, QUESTION, UPGRADE = "plan.json", "bisect.json", "why.json", "upgrade.json"
 # Runs without --output are stored here.
 RUNS = Path("runs")
 # A file that is dated further in the future was written while the clock was ahead. The clocks of a network file system
@@ -51,6 +52,10 @@ def newest_search(folder: Path = RUNS) -> Path:
 
 def newest_question(folder: Path = RUNS) -> Path:
     return _find_newest(folder, QUESTION, "question", "name its folder, or ask one with `tfcompare why`")
+
+
+def newest_upgrade(folder: Path = RUNS) -> Path:
+    return _find_newest(folder, UPGRADE, "upgrade", "name its folder, or begin one with `tfcompare upgrade`")
 
 
 def _find_newest(folder: Path, file: str, what: str, advice: str) -> Path:

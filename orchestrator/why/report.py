@@ -98,7 +98,7 @@ class WhyAnswer:
         found: dict[str, Remedy] = {}
         if not self.is_worse:
             return ()
-        for texts, run in self._measured_remedies:
+        for texts, run in self._list_tried():
             findings = read_findings(self.actions.judge(RunFolder.open(self.outcome.path / run)), self._metric)
             old, new = self.names
             for name, (text, claim) in texts.items():
@@ -108,7 +108,14 @@ class WhyAnswer:
         return tuple(sorted(found.values(), key=lambda each: each.to_new.estimate or 0.0))
 
     @property
-    def _measured_remedies(self) -> Iterator[tuple[dict[str, tuple[str, str]], str]]:
+    def helping(self) -> tuple[str, ...]:
+        """The targets that help or, if the case no longer runs, those in which it may run again."""
+        if self.explanation.death:
+            return tuple(dict.fromkeys(text for texts, _ in self._list_tried() for text, _ in texts.values()))
+        return tuple(remedy.text for remedy in self.remedies if remedy.helps)
+
+    def _list_tried(self) -> Iterator[tuple[dict[str, tuple[str, str]], str]]:
+        """Yield the runs in which something was tried, each with the texts and claims of these targets by name."""
         if self.state.remedies:
             yield {name: (text, claim) for name, text, claim in self.state.remedies.tried}, self.state.remedies.run
         # The target below the new one on the first ladder lacks what its highest rung has, and nothing else.

@@ -9,15 +9,16 @@ import pytest
 from orchestrator.bisect import state
 from orchestrator.catalog import trust
 from orchestrator.fleet import machines
-from orchestrator.formats import EVENT, FLEET, FORMATS, POINTS, PROFILE, RUN, SEARCH, TRUST, WHY, Format
+from orchestrator.formats import EVENT, FLEET, FORMATS, POINTS, PROFILE, RUN, SEARCH, TRUST, UPGRADE, WHY, Format
 from orchestrator.history.model import AlarmOpened
 from orchestrator.history.schema import FORMAT, SCHEMA
 from orchestrator.history.store import Store
 from orchestrator.profiling import stored
 from orchestrator.results.run import load_run
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.upgrade.state import read_upgrade
 from orchestrator.why.state import read_question
-from tests.support.golden import ASKED, GOLDEN, NAMED, PROFILED, TRUSTED
+from tests.support.golden import ASKED, GOLDEN, MOVED, NAMED, PROFILED, TRUSTED
 from tests.support.night_reports import NIGHT, alarm
 from tests.support.nights import history
 from tests.support.searches import SCENES
@@ -25,7 +26,7 @@ from tests.support.small_run import write_run
 
 FILES = {
     RUN: "run/plan.json", PROFILE: "profile/profile.json", SEARCH: "bisect.json", WHY: "why.json", EVENT: "event.json",
-    TRUST: "trusted.json", FLEET: "fleet.json", POINTS: "points.parquet",
+    TRUST: "trusted.json", FLEET: "fleet.json", POINTS: "points.parquet", UPGRADE: "upgrade.json",
 }  # fmt: skip
 
 
@@ -58,6 +59,10 @@ def test_a_search_is_the_one_that_was_written():
 
 def test_a_question_is_the_one_that_was_written():
     assert read_question(GOLDEN) == ASKED
+
+
+def test_an_upgrade_is_the_one_that_was_written():
+    assert read_upgrade(GOLDEN) == MOVED
 
 
 def test_what_was_trusted_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -53,6 +53,8 @@ class Part:
     # What its replicates need, and a sketch of what they return.
     memory_kb: int | None = None
     output: str | None = None
+    # What its code is warned of, as lines of one of its files.
+    warned: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,15 @@ class Actor:
             self._stream.close()
             return {"kind": "bye"}
         number = order["replicate"]
+        if order["kind"] == "warn":
+            part = self._stage.parts.get((order["case"], self._version), Part())
+            if part.dies:
+                return {"kind": "died", "replicate": number, "how": part.how, "reason": part.reason, "log": "x"}
+            given = [
+                {"kind": "FutureWarning", "text": text, "place": "own.py", "line": line, "own": True}
+                for line, text in enumerate(part.warned, 1)
+            ]
+            return {"kind": "warned", "replicate": number, "warnings": given}
         if order["kind"] == "open":
             self._open[number] = {**order, "walls": [], "before": self._begun}
             self._begun += 1

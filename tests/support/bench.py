@@ -12,6 +12,7 @@ from orchestrator.bundled import WORKLOADS
 from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Ready, Refused, WorkerClient
+from orchestrator.engines.worker.events import Warned
 from orchestrator.model import Case
 from tests.support import stub
 from tests.support.builders import target
@@ -93,6 +94,15 @@ class Bench:
             program=program, large=large, once=once, count=count,
         )  # fmt: skip
         return number, answer
+
+    def warn(
+        self, workload: str, params: dict[str, str] | None = None, *, program: Sequence[str] = (),
+        timeout_s: float = PATIENCE_S,
+    ) -> tuple[Warned, ...] | Refused | Died:  # fmt: skip
+        case = Case(workload, tuple((params or {}).items()))
+        return self.client.warn(
+            case, replicate=next(self._numbers), seed=1, timeout_s=timeout_s, program=program, large=()
+        )
 
     def burst(
         self, replicate: int, calls: int = 3, timeout_s: float = PATIENCE_S, least_s: float = 0.0

@@ -6,6 +6,7 @@ from pathlib import Path
 from orchestrator.catalog.trust import Trust
 from orchestrator.fleet.machines import FleetMachine, NamedFleet
 from orchestrator.plan.request import RunOptions
+from orchestrator.upgrade.state import Given, Measured, Requirement, UpgradeQuestion, UpgradeState
 from orchestrator.why.ladder import Ladder, Rung
 from orchestrator.why.state import LadderStep, RemedyStep, WhyQuestion, WhyState
 from tests.support.builders import NEW, OLD, case
@@ -33,6 +34,22 @@ ASKED = WhyState(
     ladders=(LadderStep(ladder=LADDER, run="steps/01", seconds=30.0, is_done=True),),
     remedies=RemedyStep(tried=(("no oneDNN", "2.20.0 TF_ENABLE_ONEDNN_OPTS=0", ""),), run="steps/02", seconds=9.0),
     notes=("numpy cannot be undone alone",), profile="profile",
+)  # fmt: skip
+MOVED = UpgradeState(
+    created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), tool="0.1.0", contract="x", host={"cpu": "A CPU"},
+    question=UpgradeQuestion(
+        old="2.8", new="2.20", run=RunOptions(program=("python", "train.py")), gates="slower>10%,died", budget_s=300.0,
+        more_s=900.0,
+    ),
+    engine="venv", ends=(("2.8.4", "2.8.4"), ("2.20.0", "2.20.0")),
+    requirements=(Requirement(text="pandas==1.3.5", outcome="cannot move", reason="no wheel for this Python"),),
+    runs={"run": Measured(targets=(("2.8.4", "2.8.4"), ("2.20.0", "2.20.0")), seconds=300.0, is_done=True)},
+    warnings=(
+        Given(
+            kind="DeprecationWarning", text="gone in 3.0", place="train.py", line=12, own=True, case="python train.py"
+        ),
+    ),
+    asked="slower, 1.23x (1.10-1.37)", why_s=400.0, notes=("a note",),
 )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ READERS = {
     "PROFILE": "profiling/stored.py",
     "SEARCH": "bisect/state.py",
     "WHY": "why/state.py",
+    "UPGRADE": "upgrade/state.py",
     "POINTS": "history/schema.py",
     "EVENT": "history/store.py",
     "TRUST": "catalog/trust.py",

@@ -1,4 +1,4 @@
-"""Every Python of a measured program imports this as it starts, to time the steps of Keras' `fit` and find packages.
+"""Every Python of a program imports this as it starts, to time the steps of Keras' `fit`, and to find packages.
 
 Nothing here may disturb the program, which has the same results and prints the same without this file.
 """
@@ -27,4 +27,11 @@ if _file:
         tfcompare_steps.watch(_file)
     except Exception as error:
         sys.stderr.write(f"tfcompare: steps are not timed: {error}\n")
+_file = os.environ.pop("TFCOMPARE_WARNINGS", "")
+if _file:
+    try:
+        import tfcompare_warnings
+        tfcompare_warnings.watch(_file)
+    except Exception as error:
+        sys.stderr.write(f"tfcompare: warnings are not collected: {error}\n")
 _follow()

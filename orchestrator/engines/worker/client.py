@@ -22,6 +22,8 @@ from orchestrator.engines.worker.events import (
     ProfiledEvent,
     ReadyEvent,
     RefusedEvent,
+    Warned,
+    WarnedEvent,
 )
 from orchestrator.model import Case, Target
 
@@ -248,6 +250,23 @@ class WorkerClient:
         event = self._order(order, timeout_s, ProfiledEvent)
         return dict(event.profile) if isinstance(event, ProfiledEvent) else event
 
+    def warn(
+        self, case: Case, *, replicate: int, seed: int, timeout_s: float, program: Sequence[str], large: Sequence[str]
+    ) -> tuple[Warned, ...] | Refused | Died:
+        """Run the case once, or the program; return what its code was warned of. The replicate has ended by then."""
+        order = {
+            "kind": "warn",
+            "replicate": replicate,
+            "case": case.label,
+            "workload": case.workload,
+            "params": dict(case.params),
+            "program": {"words": list(program), "large": list(large)} if program else {},
+            "seed": seed,
+            "timeout_s": timeout_s,
+        }
+        event = self._order(order, timeout_s, WarnedEvent)
+        return tuple(event.warnings) if isinstance(event, WarnedEvent) else event
+
     def quit(self) -> bool:
         """End the worker; return whether it closed its stream and exited cleanly."""
         try:
@@ -268,7 +287,7 @@ class WorkerClient:
             if getattr(event, "replicate", number) != number:
                 raise InvalidEvent(f"{event.kind}.replicate: not the number of the replicate that was asked")
         except InvalidEvent as odd:
-            if order["kind"] not in ("close", "profile"):
+            if order["kind"] not in ("close", "profile", "warn"):
                 # The rows of this replicate will not count, and the worker may already have ended it.
                 with suppress(InvalidEvent):
                     self._request({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)

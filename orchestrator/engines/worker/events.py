@@ -12,7 +12,7 @@ from orchestrator import contract
 
 # A text that is longer than this is a log and not a reason.
 LONGEST_TEXT, LONGEST_LOG, LONGEST_SHAPE = 2_000, 8_000, 200
-MOST_FACTS, MOST_CALLS, MOST_GPUS = 50, 10_000, 64
+MOST_FACTS, MOST_CALLS, MOST_GPUS, MOST_WARNINGS = 50, 10_000, 64, 1000
 # An event is two or three objects deep, and a profile is five deep.
 DEEPEST = 16
 
@@ -106,6 +106,23 @@ class ProfiledEvent(Event):
     profile: dict[str, Any]
 
 
+class Warned(Event):
+    """A warning of a version: its category, its text, and the line or the package that it is about."""
+
+    kind: Text
+    text: Text
+    # This is a file of the user's, below its folder, or the name of a package.
+    place: Annotated[str, BeforeValidator(lambda text: clean(text, LONGEST_SHAPE))]
+    line: Amount
+    own: bool
+
+
+class WarnedEvent(Event):
+    kind: Literal["warned"]
+    replicate: Number
+    warnings: Annotated[list[Warned], Field(max_length=MOST_WARNINGS)]
+
+
 class RefusedEvent(Event):
     kind: Literal["refused"]
     replicate: Number
@@ -130,8 +147,8 @@ class ByeEvent(Event):
 
 
 AnyEvent = (
-    ReadyEvent | FailedEvent | ProbedEvent | OpenedEvent | MeasuredEvent | ClosedEvent | ProfiledEvent | RefusedEvent
-    | DiedEvent | ErrorEvent | ByeEvent
+    ReadyEvent | FailedEvent | ProbedEvent | OpenedEvent | MeasuredEvent | ClosedEvent | ProfiledEvent | WarnedEvent
+    | RefusedEvent | DiedEvent | ErrorEvent | ByeEvent
 )  # fmt: skip
 
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Annotated[AnyEvent, Field(discriminator="kind")])

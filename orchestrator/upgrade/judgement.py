@@ -1,0 +1,114 @@
+"""Judges a run by gates: what trips one in a target, and what could trip one and is not shown."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.metrics import OUTPUT, find_margin, scale_of
+from orchestrator.metrics.followed import TIME, describe_change
+from orchestrator.metrics.gates import DIED, Gate
+from orchestrator.model import ArmResult, Comparison, Evaluation, OutputComparison
+from orchestrator.reports.magnitudes import show_magnitude
+from orchestrator.results.sketches import show_share
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What is in the way of a move: the gate, the case, what was found, and how far it is from no difference."""
+
+    gate: str
+    metric: str
+    case: str
+    text: str
+    distance: float = 0.0
+    # A run of one case need not name it.
+    is_named: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.case}: {self.text}" if self.is_named else self.text
+
+
+@dataclass(frozen=True)
+class TargetJudgement:
+    """What gates say of a target against the baseline of its run."""
+
+    tripped: tuple[Obstacle, ...]
+    # Each of these may be above its gate, as far as it was measured.
+    open: tuple[Obstacle, ...]
+
+    @property
+    def passes(self) -> bool:
+        return not self.tripped
+
+    @property
+    def worst(self) -> Obstacle | None:
+        """What trips a gate by most; a death comes first, and then other results."""
+        order = {DIED: 0, OUTPUT: 1}
+        ranked = sorted(self.tripped, key=lambda each: (order.get(each.metric, 2), -each.distance))
+        return next(iter(ranked), None)
+
+
+def judge_target(evaluation: Evaluation, gates: Sequence[Gate], target: str) -> TargetJudgement:
+    """Judge a target of a run, whose first target is the baseline."""
+    tripped, still_open = list[Obstacle](), list[Obstacle]()
+    for arm in _find_lost(evaluation, target):
+        fails = arm.outcome == DIED and any(gate.verdict == DIED for gate in gates)
+        obstacle = Obstacle(DIED, DIED, arm.case.label, f"{arm.outcome}: {arm.reason}")
+        (tripped if fails else still_open).append(obstacle)
+    for gate in gates:
+        if gate.metric == OUTPUT:
+            for output in (each for each in evaluation.outputs if str(each.candidate) == target):
+                if gate.matches_output(output):
+                    tripped.append(_describe_output(gate, output))
+                elif output.verdict == "not comparable":
+                    still_open.append(_describe_output(gate, output))
+        elif gate.verdict != DIED:
+            for row in _find_rows(evaluation, gate, target):
+                if gate.matches(row):
+                    tripped.append(_describe_row(evaluation, gate, row))
+                elif _may_match(evaluation, gate, row):
+                    still_open.append(_describe_row(evaluation, gate, row))
+    is_named = len(evaluation.plan.cases) > 1
+    return TargetJudgement(
+        *(tuple(replace(each, is_named=is_named) for each in found) for found in (tripped, still_open))
+    )
+
+
+def _find_lost(evaluation: Evaluation, target: str) -> Iterator[ArmResult]:
+    """Yield the arms of the target that were not measured; those that the baseline lacks as well say nothing of it."""
+    baseline = str(evaluation.plan.targets[0])
+    measured = {arm.case.label for arm in evaluation.arms if str(arm.target) == baseline and arm.outcome == "measured"}
+    for arm in evaluation.arms:
+        if str(arm.target) == target and arm.outcome != "measured" and arm.case.label in measured:
+            yield arm
+
+
+def _find_rows(evaluation: Evaluation, gate: Gate, target: str) -> Iterator[Comparison]:
+    rows = evaluation.comparisons if gate.metric is None else evaluation.of_metrics + evaluation.comparisons
+    for row in rows:
+        wanted = gate.metric is None or row.pair.metric == gate.metric
+        if wanted and row.pair.kind == "target" and str(row.pair.candidate) == target:
+            yield row
+
+
+def _may_match(evaluation: Evaluation, gate: Gate, row: Comparison) -> bool:
+    """Return whether the interval of a row reaches beyond the gate's amount, or beyond its margin if it has none."""
+    if row.ends is None:
+        return True
+    upper = row.ends[1] if gate.verdict == "slower" else -row.ends[0]
+    margin = row.pair.margin if row.pair.margin is not None else find_margin(evaluation.plan, row.pair.metric)
+    return upper > 0 and scale_of(row.pair.metric).from_scale(upper) > (gate.above or margin)
+
+
+def _describe_row(evaluation: Evaluation, gate: Gate, row: Comparison) -> Obstacle:
+    metric = row.pair.metric
+    figures = row.so_far or show_magnitude(row, metric)
+    named = "" if metric == TIME else f"{metric} "
+    text = f"{named}{describe_change(metric, row.report_verdict)}, {figures}"
+    return Obstacle(gate.text, metric, row.pair.arms[0].case, text, row.distance)
+
+
+def _describe_output(gate: Gate, output: OutputComparison) -> Obstacle:
+    share = "" if output.difference is None else f" by {show_share(output.difference)}"
+    reason = f": {output.reason}" if output.reason else ""
+    text = f"results {output.verdict}{share}{reason}"
+    return Obstacle(gate.text, OUTPUT, output.case.label, text, output.difference or 0.0)

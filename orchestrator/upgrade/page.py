@@ -1,0 +1,97 @@
+"""The page of an upgrade as one HTML file, and as Markdown for a pull request or an issue."""
+
+from pathlib import Path
+
+from rich.text import Text
+
+from orchestrator.exports.markdown import code
+from orchestrator.reports.html.answer import AnswerPage, PageLine, PageTable, render_answer
+from orchestrator.reports.html.rows import TableColumn
+from orchestrator.terminal import output_file
+from orchestrator.upgrade.report import (
+    UpgradeAnswer,
+    count_dead,
+    describe_subject,
+    describe_upgrade,
+    list_next,
+    list_sections,
+    read_cells,
+    tell_decision,
+)
+
+PAGE = "report.html"
+COLUMNS = ("", "{old}", "{new}", "Change", "Interval", "Verdict", "Cases")
+RIGHT = (False, True, True, True, True, False, False)
+
+
+def write_upgrade_page(answer: UpgradeAnswer) -> Path:
+    path = answer.outcome.path / PAGE
+    output_file.write_output(path, render_upgrade_page(answer), "--output", within=True)
+    return path
+
+
+def render_upgrade_page(answer: UpgradeAnswer) -> str:
+    state, (old, new) = answer.outcome.state, answer.names
+    names = ("what", "old", "new", "change", "interval", "verdict", "cases")
+    columns = tuple(
+        TableColumn(name, title, right) for name, title, right in zip(names, _headers(answer), RIGHT, strict=True)
+    )
+    lines = tuple(PageLine(cells, _name_verdict(cells[5])) for cells in _read_rows(answer))
+    return render_answer(
+        AnswerPage(
+            command="upgrade",
+            title=f"{describe_subject(answer)}: {old} to {new}",
+            case=describe_subject(answer),
+            created=state.created,
+            facts=describe_upgrade(answer),
+            conclusions=[
+                tell_decision(answer),
+                *(f"{title}: {line}" for title, lines in list_sections(answer) for line in lines),
+                f"not tested: {', '.join(answer.untested)}",
+                f"gates: {state.question.gates}",
+                *(f"next: {command}" for command in list_next(answer)),
+            ],
+            notes=state.notes,
+            figures=[],
+            tables=[PageTable("What changes, in the case where it is worst", columns, lines)],
+        )
+    )
+
+
+def _headers(answer: UpgradeAnswer) -> tuple[str, ...]:
+    old, new = answer.names
+    return tuple(title.format(old=old, new=new) for title in COLUMNS)
+
+
+def _read_rows(answer: UpgradeAnswer) -> list[tuple[str, ...]]:
+    rows = [tuple(_plain(cell) for cell in read_cells(answer, row)) for row in answer.aspects]
+    return [*rows, ("what dies", *count_dead(answer), "", "", "", "")]
+
+
+def _plain(cell: str | Text) -> str:
+    return cell if isinstance(cell, str) else cell.plain
+
+
+def _name_verdict(text: str) -> str:
+    """Return the class of a verdict, which has a mark in front of it."""
+    return "-".join(word for word in text.split() if word.isalpha())
+
+
+def render_upgrade_markdown(answer: UpgradeAnswer) -> str:
+    """Return the page as Markdown, in which every text from elsewhere is quoted."""
+    rule = "|".join("---:" if right else "---" for right in RIGHT)
+    table = [f"|{'|'.join(f' {code(title) if title else title} ' for title in _headers(answer))}|", f"|{rule}|"]
+    table += [f"|{'|'.join(f' {code(cell)} ' if cell else ' ' for cell in row)}|" for row in _read_rows(answer)]
+    sections = [
+        f"**{code(title)}**\n\n" + "\n".join(f"- {code(line)}" for line in lines)
+        for title, lines in list_sections(answer)
+    ]
+    parts = [
+        f"### {code(tell_decision(answer))}",
+        f"{code(describe_subject(answer))}, {code(describe_upgrade(answer))}",
+        "\n".join(table),
+        *sections,
+        f"Not tested: {', '.join(answer.untested)}. Gates: {code(answer.outcome.state.question.gates)}.",
+        *(f"Next: {code(command)}" for command in list_next(answer)),
+    ]
+    return "\n\n".join(parts)
