@@ -27,8 +27,8 @@ def trust_folder(
     named: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder with settings or workloads, or of a run (`last`: the newest), a search or a question of "
-            "`why`. Default: the folder of the settings in force.",
+            help="Folder with settings or workloads, or of a run (`last`: the newest), a search, a question of `why` "
+            "or an upgrade. Default: the folder of the settings in force.",
             metavar="FOLDER",
             parser=find_run,
             show_default=False,
@@ -40,9 +40,9 @@ def trust_folder(
 ) -> None:
     """Show the settings of a folder that need trust and the outside files that its workloads read, and allow them.
 
-    Trust lasts until one of these changes. A run, a search or a question of `why` that
-    another user started can be continued here once you trust it. TFCOMPARE_TRUST=1 trusts
-    every folder, for machines that run only reviewed code.
+    Trust lasts until one of these changes. A run, a search, a question of `why` or an
+    upgrade that another user started can be continued here once you trust it.
+    TFCOMPARE_TRUST=1 trusts every folder, for machines that run only reviewed code.
 
     [bold]Examples[/bold]
 
@@ -54,6 +54,7 @@ def trust_folder(
     """
     from orchestrator.catalog import seals, trust
     from orchestrator.catalog.outside import find_outside_places
+    from orchestrator.results.find_runs import PLAN, QUESTION, SEARCH, UPGRADE
 
     if show:
         _print_lines(trust.read_all())
@@ -63,7 +64,7 @@ def trust_folder(
     folder = named or find_folder()
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
-    is_run = any((folder / name).exists() for name in ("begun.json", "plan.json", "bisect.json", "why.json"))
+    is_run = any((folder / name).exists() for name in ("begun.json", PLAN, SEARCH, QUESTION, UPGRADE))
     if remove:
         removed = trust.remove_trust(folder) or ([str(folder)] if is_run and seals.remove_seals(folder) else [])
         _print_lines([f"no longer trusted: {path}" for path in removed] or [f"{folder}: was not trusted"])
@@ -94,13 +95,17 @@ def trust_folder(
 
 
 def _trust_run(folder: Path, yes: bool) -> None:
-    """Show what a run, a search or a question of another user would do if it continued, and let the user allow it."""
+    """Show what a run or the like of another user would do if it continued, and let the user allow it."""
     from orchestrator.bisect import state
     from orchestrator.results.run_folder import RunFolder
     from orchestrator.results.sealed import describe_run, read_request, seal_run
+    from orchestrator.upgrade import state as upgrades
     from orchestrator.why import state as questions
 
-    if questions.holds_question(folder):
+    if upgrades.holds_upgrade(folder):
+        upgrade = upgrades.read_upgrade(folder)
+        lines, seal = upgrades.list_upgrade(upgrade), partial(upgrades.seal_upgrade, folder, upgrade)
+    elif questions.holds_question(folder):
         question = questions.read_question(folder)
         lines, seal = questions.list_settings(question), partial(questions.seal_question, folder, question)
     elif state.exists(folder):

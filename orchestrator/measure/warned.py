@@ -1,4 +1,4 @@
-"""A pass of its own for warnings: each case runs once in one target, and nothing is timed meanwhile."""
+"""A separate pass for warnings: each case runs once in one target, and nothing is timed meanwhile."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Judges a run by gates: what trips one in a target, and what could trip one and is not shown."""
+"""Judges each target of a run by gates: what trips one, and what could trip one and is not shown."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -305,7 +305,7 @@ class _Upgrade:
 
     def _collect_warnings(self, new: str) -> None:
         planned = plan_run(replace(self.run, versions=(new,), metrics=()), self.view, fewest=1)
-        self.view.say("what will break next: running once more, to collect warnings")
+        self.view.say("what will break next: running again, to collect warnings")
         cases = self.actions.warn(planned, self.view)
         given = dict.fromkeys(
             Given(

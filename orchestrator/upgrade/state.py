@@ -142,6 +142,16 @@ def _dump(state: UpgradeState) -> bytes:
     return _adapter().dump_json(replace(state, question=state.question.with_index(None)), indent=1)
 
 
+def list_upgrade(state: UpgradeState) -> list[str]:
+    """Return the settings that decide what an upgrade executes and reads, one per line."""
+    question = TypeAdapter(UpgradeQuestion).dump_python(state.question.with_index(None), mode="json")
+    run = question.pop("run")
+    environments = run.pop("environments")
+    lines = [f"{name}: {value}" for name, value in {**question, **run, **environments}.items() if value]
+    targets = dict.fromkeys(text for each in state.runs.values() for _, text in each.targets)
+    return [*lines, *(f"target: {text}" for text in (*(text for _, text in state.ends), *targets))]
+
+
 def write_upgrade(folder: Path, state: UpgradeState) -> None:
     seal_upgrade(folder, state)
     with files.writing(folder / STATE_FILE, f"what was measured is in {folder}"):

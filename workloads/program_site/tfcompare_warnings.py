@@ -1,7 +1,7 @@
 """Collect what the user's code is warned of: what is deprecated, and will change or go; stdlib only, Python 3.6 syntax.
 
 Python's own warnings are read where they are given, so that no filter of the program hides one. TensorFlow writes most
-of its own into its log. A warning belongs to the user's code if a line of it is what the warning is about; all others
+of its warnings into its log. A warning belongs to the user's code if a line of it is what the warning is about; all others
 come from inside packages, which only their authors can change.
 """
 import contextlib
@@ -29,6 +29,8 @@ class Collector(logging.Handler):
         self.folders = [os.path.join(os.path.realpath(folder), "") for folder in folders]
         self.path, self.pid = path, os.getpid()
         self.found = {}
+        # This many warnings were read, and are on their way to Python's own function.
+        self.passing = 0
 
     def watch(self):
         self.warn = warnings.warn
@@ -46,11 +48,16 @@ class Collector(logging.Handler):
                 frame = frame.f_back or frame
             kind = type(message) if isinstance(message, Warning) else category or UserWarning
             self.add(kind, str(message), frame.f_code.co_filename, frame.f_lineno)
-        return self.warn(message, category, stacklevel + 1, *args, **kwargs)
+        self.passing += 1
+        try:
+            return self.warn(message, category, stacklevel + 1, *args, **kwargs)
+        finally:
+            self.passing -= 1
 
     def _show(self, message, category, filename, lineno, file=None, line=None):
         with contextlib.suppress(Exception):
-            self.add(category, str(message), filename, lineno)
+            if not self.passing:
+                self.add(category, str(message), filename, lineno)
 
     def emit(self, record):
         with contextlib.suppress(Exception):
@@ -82,7 +89,7 @@ class Collector(logging.Handler):
         """Return the path of a file of the user's below its folder, or ''."""
         path = os.path.realpath(file)
         inner = next((path[len(folder):] for folder in self.folders if path.startswith(folder)), "")
-        return inner[:200]
+        return inner[:200] if os.path.isfile(path) else ""
 
 
 def _find_package(file):

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from typer.main import get_group
 
-from orchestrator.cli import bisect, main, nightly, options, run, why
+from orchestrator.cli import bisect, main, nightly, options, run, upgrade, why
 from orchestrator.cli.options import GpuFlags, Group, InstallationFlags, MachineFlags, engine_options
 from orchestrator.engines import AUTO, ENGINES
 from tests.support.commands import called
 
-MEASURING = ("run", "why", "reproduce", "profile", "bisect", "nightly run")
+MEASURING = ("run", "why", "upgrade", "reproduce", "profile", "bisect", "nightly run")
 # Flags that have the name of one in a group and another meaning, each declared by its command.
 OWN = {
     ("reproduce", "suite"), ("bisect", "case"), ("bisect", "output"), ("nightly run", "rounds"),
@@ -21,7 +21,7 @@ OWN = {
     ("history site", "output"), ("nightly status", "quiet"), ("report", "output"), ("export", "output"),
     ("compare", "output"), ("list", "workload_folder"), ("images sbom", "output"), ("history show", "case"),
     ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
-    ("merge", "output"), ("export", "format"), ("why", "case"), ("why", "metric"),
+    ("merge", "output"), ("export", "format"), ("why", "case"), ("why", "metric"), ("upgrade", "format"),
 }  # fmt: skip
 
 
@@ -94,8 +94,8 @@ def test_the_engines_of_the_flag_are_those_that_there_are():
 
 
 RULES = (
-    ("run", run.WITH_RESUME), ("why", why.WITH_RESUME), ("why", why.WITH_RUN), ("bisect", bisect.WITH_RESUME),
-    ("nightly run", nightly.run.PASSED),
+    ("run", run.WITH_RESUME), ("why", why.WITH_RESUME), ("why", why.WITH_RUN), ("upgrade", upgrade.WITH_RESUME),
+    ("bisect", bisect.WITH_RESUME), ("nightly run", nightly.run.PASSED),
 )  # fmt: skip
 
 
