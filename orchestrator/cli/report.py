@@ -202,7 +202,7 @@ def comment(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the comment and send nothing.")] = False,
 ) -> None:
-    """Post or update a comment on this CI job's pull request with the results of a run.
+    """Post or update a comment on this CI job's pull request with the results of a run or an upgrade.
 
     The token comes from GITHUB_TOKEN in GitHub Actions, and from GITLAB_TOKEN (a project access token) in GitLab CI.
 
@@ -212,14 +212,13 @@ def comment(
 
       tfcompare comment runs/first --name gpu --link https://ci.example.org/42/report.html
     """
-    from orchestrator.exports import forges, markdown
-    from orchestrator.results.run import load_run
+    from orchestrator.exports import forges
 
     if link is not None and not (link.startswith("https://") and link.isascii() and link.isprintable()):
         raise UsageError(f"--link {link!r}: an address that begins with https://")
     forge = None if dry_run else forges.find_forge(os.environ)
     disable_garbage_collection()
-    body = markdown.render(load_run(run))
+    body = _render_comment(run)
     if name != "tfcompare":
         body = body.replace(HEADING, f"{HEADING}: {name}", 1)
     if link:
@@ -230,6 +229,22 @@ def comment(
         return
     existed, address = forges.replace_comment(forge, name, marked)
     say(f"the comment was {'replaced' if existed else 'written'}{f': {address}' if address else ''}")
+
+
+def _render_comment(folder: Path) -> str:
+    """Return the text about a run or an upgrade, in which everything that a workload may have written is quoted."""
+    from orchestrator.results.find_runs import UPGRADE
+
+    if (folder / UPGRADE).is_file():
+        from orchestrator.upgrade.page import render_upgrade_markdown
+        from orchestrator.upgrade.report import UpgradeAnswer
+        from orchestrator.upgrade.run import read_upgrade_outcome
+
+        return render_upgrade_markdown(UpgradeAnswer(read_upgrade_outcome(folder)))
+    from orchestrator.exports import markdown
+    from orchestrator.results.run import load_run
+
+    return markdown.render(load_run(folder))
 
 
 @app.command()

@@ -19,6 +19,7 @@ from orchestrator.cli.options import (
     RunFolderFlags,
     SeedFlags,
     SelectionFlags,
+    TargetFlags,
     VerbosityFlags,
     choice,
     names_of,
@@ -27,7 +28,7 @@ from orchestrator.cli.options import (
     say_ignored,
     with_options,
 )
-from orchestrator.cli.run import find_subject, split_file
+from orchestrator.cli.run import find_subject, find_targets, split_file
 from orchestrator.cli.runs import find_upgrade
 from orchestrator.errors import ArmsDied, OutcomeFound, TfCompareError, UsageError
 from orchestrator.metrics import with_output
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from orchestrator.upgrade.state import UpgradeState
 
 FORMATS = ("table", "markdown", "json", "html")
-# These are in the way unless --fail-on names others. A program returns nothing that could be compared.
-OF_PROGRAMS = "slower>10%,memory:more>25%,died"
-OF_WORKLOADS = f"{OF_PROGRAMS},output:differs"
 # These metrics are on the page even if no gate asks for them.
 OF_PAGE = ("import", "size")
 # Both ends are measured this long, and everything that follows takes this many times as long together.
@@ -59,6 +57,7 @@ app = typer.Typer()
 @with_options
 def upgrade(
     context: typer.Context,
+    changed: TargetFlags,
     selection: SelectionFlags,
     seed: SeedFlags,
     budget: BudgetFlags,
@@ -130,6 +129,7 @@ def upgrade(
       tfcompare upgrade --resume last
     """
     from orchestrator.upgrade import run as upgrading
+    from orchestrator.upgrade.judgement import OF_PROGRAMS, OF_WORKLOADS
 
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues an upgrade as it began", "start another one")
@@ -150,7 +150,8 @@ def upgrade(
             judge=judge.judge,
         )
         gates = alarm.fail_on or (OF_PROGRAMS if options.program else OF_WORKLOADS)
-        path, state = _begin(named, options, gates, folder, verbosity, budget=budget, remedies=not no_remedies)
+        ends = find_targets(context, {"words": named, "target": changed.target or ()})
+        path, state = _begin(ends, options, gates, folder, verbosity, budget=budget, remedies=not no_remedies)
     say_ignored(state.question.run.environments, verbosity.view)
     with verbosity.watch() as watching:
         outcome = upgrading.answer_upgrade(path, state, watching)
@@ -170,7 +171,7 @@ def upgrade(
 
 
 def _begin(
-    named: Sequence[str],
+    ends: Sequence[str],
     options: "RunOptions",
     gates: str,
     folder: RunFolderFlags,
@@ -180,13 +181,11 @@ def _begin(
     remedies: bool,
 ) -> "tuple[Path, UpgradeState]":
     """Return the folder and the state of a new upgrade, or of the same one if the folder holds it."""
-    from orchestrator.catalog import targets
     from orchestrator.metrics.gates import choose_for_gates
     from orchestrator.plan.request import find_metrics
     from orchestrator.upgrade.run import begin_upgrade
     from orchestrator.upgrade.state import UpgradeQuestion
 
-    ends = targets.split_targets(named)
     if len(ends) > 2:
         raise UsageError(
             f"{len(ends)} targets are named, but an upgrade has two ends: the target that you have, and the one that "

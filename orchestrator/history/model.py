@@ -386,6 +386,8 @@ class NightReport:
     appeared: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    # A line for each version says whether one may move to it, by what tonight measured.
+    moves: tuple[str, ...] = ()
     # This page shows what was measured; it is '' if there is none.
     page: str = ""
     # This flag names the history in commands; it is '' for the user's own history.

@@ -114,6 +114,7 @@ def _sections(report: NightReport, most: int) -> Iterator[MessageSection]:
     yield from _build_list_section("Recovered", recovered, most)
     yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in report.vanished], most)
     yield from _build_list_section("New in the suite", [(Code(name),) for name in report.appeared], most)
+    yield from _build_list_section("May you move?", [(Code(text),) for text in report.moves], most)
     yield from _build_list_section("Warnings", [(Code(text),) for text in report.warnings], most)
     told = (*report.confirmed, *report.resized)
     still = [_still(alarm) for alarm in _worst_first(report.still) if alarm not in told]

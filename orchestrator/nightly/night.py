@@ -42,6 +42,8 @@ from orchestrator.redact import mask_login
 from orchestrator.results.run import Run
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.view import View
+from orchestrator.upgrade.judgement import OF_WORKLOADS
+from orchestrator.upgrade.report import tell_moves
 
 # This is reported if two machines have the same id.
 SHARED_ID_WARNING = (
@@ -169,7 +171,8 @@ def _measure_night(options: NightOptions, night: NightContext, view: View) -> Ni
         exit_code=ended.exit_code,
     )
     store.record(end)
-    report = NightReport(night=end, warnings=tuple(warnings), page=_write_page(screened))
+    moves = tell_moves(screened.evaluation, OF_WORKLOADS)
+    report = NightReport(night=end, warnings=tuple(warnings), moves=moves, page=_write_page(screened))
     return judge.report_events(report, judged, state.current(store.events()[0]), night.date)
 
 

@@ -10,6 +10,10 @@ from orchestrator.model import ArmResult, Comparison, Evaluation, OutputComparis
 from orchestrator.reports.magnitudes import show_magnitude
 from orchestrator.results.sketches import show_share
 
+# These are in the way unless the user names others. A program returns nothing that could be compared.
+OF_PROGRAMS = "slower>10%,memory:more>25%,died"
+OF_WORKLOADS = f"{OF_PROGRAMS},output:differs"
+
 
 @dataclass(frozen=True)
 class Obstacle:

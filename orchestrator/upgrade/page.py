@@ -87,8 +87,9 @@ def render_upgrade_markdown(answer: UpgradeAnswer) -> str:
         for title, lines in list_sections(answer)
     ]
     parts = [
-        f"### {code(tell_decision(answer))}",
-        f"{code(describe_subject(answer))}, {code(describe_upgrade(answer))}",
+        "### tfcompare",
+        f"**{code(tell_decision(answer))}**",
+        f"{code(' -> '.join(answer.names))}, {code(describe_subject(answer))}, {code(describe_upgrade(answer))}",
         "\n".join(table),
         *sections,
         f"Not tested: {', '.join(answer.untested)}. Gates: {code(answer.outcome.state.question.gates)}.",

@@ -13,22 +13,21 @@ from rich.text import Text
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, describe_change, describe_followed
+from orchestrator.metrics.gates import parse_gates
 from orchestrator.metrics.spec import find_figure
 from orchestrator.model import Comparison, Evaluation, OutputComparison
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.magnitudes import show_figures
 from orchestrator.results.sketches import show_share
+from orchestrator.results.whole_report import correct_for_report
 from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.strict_json import OF_DIFFERENCE, OF_RATIO, pick
 from orchestrator.terminal.text import clip, safe_text
-from orchestrator.upgrade.judgement import Obstacle, TargetJudgement
+from orchestrator.upgrade.judgement import Obstacle, TargetJudgement, judge_target
 from orchestrator.upgrade.run import UpgradeOutcome
 from orchestrator.upgrade.state import BETWEEN, HELPED, RUN, WHY, Given
 from orchestrator.why.ends import read_target
-from orchestrator.why.report import WhyAnswer, list_commands, tell_help, tell_why
-from orchestrator.why.run import read_outcome
-from orchestrator.why.state import holds_question
 
 SCHEMA = "tfcompare.upgrade/1"
 Decision = Literal["go", "go with a flag", "not yet", "not measured"]
@@ -124,11 +123,6 @@ class UpgradeAnswer:
         """What could be above a gate in the target that is proposed, as far as it was measured."""
         judged = self.helped[self.flag] if self.decision == "go with a flag" else self.judged
         return judged.open if judged else ()
-
-    @cached_property
-    def why(self) -> WhyAnswer | None:
-        folder = self.outcome.path / WHY
-        return WhyAnswer(read_outcome(folder)) if self.outcome.state.asked and holds_question(folder) else None
 
     @cached_property
     def aspects(self) -> tuple[AspectRow, ...]:
@@ -302,8 +296,8 @@ def list_sections(answer: UpgradeAnswer) -> Iterator[tuple[str, list[str]]]:
         yield "in the way", _limit(_tell_tripped(answer.judged), MOST_OBSTACLES)
     if answer.open:
         yield "not shown to be within its gate", _limit([str(each) for each in answer.open], MOST_OBSTACLES)
-    if answer.why and (told := [*tell_why(answer.why), *tell_help(answer.why)]):
-        yield f"why {answer.outcome.state.asked}", [clip(line, LONGEST) for line in told]
+    if answer.outcome.state.why:
+        yield f"why {answer.outcome.state.asked}", [clip(line, LONGEST) for line in answer.outcome.state.why]
     if answer.helped:
         yield "what was tried in its place", [_tell(text, judged) for text, judged in answer.helped.items()]
     if answer.between:
@@ -316,6 +310,13 @@ def list_sections(answer: UpgradeAnswer) -> Iterator[tuple[str, list[str]]]:
         yield "your packages", requirements
     if answer.losses:
         yield "training", [answer.losses]
+
+
+def tell_moves(evaluation: Evaluation, gates: str) -> tuple[str, ...]:
+    """Return a line for each target of a run: whether it passes these gates against the baseline."""
+    corrected, baseline = correct_for_report(evaluation), evaluation.plan.targets[0]
+    others = (target for target in evaluation.plan.targets if target != baseline and not target.control)
+    return tuple(_tell(str(each), judge_target(corrected, parse_gates(gates), str(each))) for each in others)
 
 
 def _tell(text: str, judged: TargetJudgement) -> str:
@@ -373,8 +374,8 @@ def list_next(answer: UpgradeAnswer) -> Iterator[str]:
         yield shlex.join(["tfcompare", "run", "--resume", str(path / run), "--budget", "5m"])
     elif answer.decision == "not yet" and not state.question.remedies:
         yield shlex.join(["tfcompare", "upgrade", "--resume", str(path)])
-    elif answer.decision == "not yet" and answer.why:
-        yield from list_commands(answer.why)
+    elif answer.decision == "not yet" and state.asked:
+        yield shlex.join(["tfcompare", "why", "--resume", str(path / WHY), "--budget", "30m"])
 
 
 def upgrade_as_object(answer: UpgradeAnswer) -> dict[str, Any]:
@@ -406,7 +407,7 @@ def upgrade_as_object(answer: UpgradeAnswer) -> dict[str, Any]:
             for each in state.warnings or ()
         ],
         "requirements": [pick(each, "text outcome reason?") for each in state.requirements],
-        "why": [*tell_why(answer.why), *tell_help(answer.why)] if answer.why else [],
+        "why": list(state.why),
         "helped": _targets(answer.helped),
         "between": _targets(answer.between),
         "best_between": answer.best_between or None,

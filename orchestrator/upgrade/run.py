@@ -58,7 +58,7 @@ from orchestrator.upgrade.state import (
 )
 from orchestrator.why import run as asking
 from orchestrator.why.ends import read_target
-from orchestrator.why.report import WhyAnswer
+from orchestrator.why.report import WhyAnswer, tell_help, tell_why
 from orchestrator.why.state import WhyQuestion, holds_question
 
 # After one of these, nothing more can be measured.
@@ -164,6 +164,11 @@ def resume_upgrade(folder: Path, question: UpgradeQuestion | None = None, index_
         )
     url = question.run.environments.index_url if question else index_url
     return replace(state, question=state.question.with_index(url))
+
+
+def read_upgrade_outcome(folder: Path) -> UpgradeOutcome:
+    """Return an upgrade as far as its folder has it, which may be another person's: nothing of it is executed."""
+    return UpgradeOutcome(stored.read_upgrade(folder), folder)
 
 
 def answer_upgrade(
@@ -331,7 +336,8 @@ class _Upgrade:
                 raise
             self.keep(notes=(*self.state.notes, f"the cause was not found: {error.headline}"))
             return ()
-        self.keep(asked=str(worst), why_s=answer.state.seconds)
+        told = (*tell_why(answer), *tell_help(answer))
+        self.keep(asked=str(worst), why=told, why_s=answer.state.seconds)
         return answer.helping[:MOST_HELPING]
 
 

@@ -104,8 +104,9 @@ class UpgradeState:
     # The runs by the name of their folder.
     runs: dict[str, Measured] = field(default_factory=dict)
     warnings: tuple[Given, ...] | None = None
-    # The time that `why` took, and what it asked about; '' if nothing was asked.
+    # What `why` was asked about, '' for nothing; what it answered, and the time that it took.
     asked: str = ""
+    why: tuple[str, ...] = ()
     why_s: float = 0.0
     notes: tuple[str, ...] = ()
 

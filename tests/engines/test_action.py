@@ -138,6 +138,30 @@ def test_a_name_that_would_break_a_line_or_a_path_ends_the_job(forge: Forge, nam
     assert (forge.folder / "machine-1" / "GITHUB_OUTPUT").read_text() == ""
 
 
+@pytest.mark.parametrize("command", ["bisect", "run; touch x", "run --engine", "$(touch x)", "run\nupgrade"])
+def test_a_command_is_one_of_two_words(forge: Forge, command: str) -> None:
+    done = measured(forge, COMMAND=command)
+    assert done.codes["Measure"] == 2
+    assert done.log == "::error title=tfcompare::command: run or upgrade\n"
+    assert not (forge.code / "x").exists()
+
+
+@pytest.mark.slow
+def test_an_upgrade_is_judged_and_told_in_the_comment(forge: Forge, api: FakeForge) -> None:
+    jobs = forge.run(
+        with_inputs(
+            "engine: venv", 'trust: "true"', "command: upgrade", "arguments: 1.14 2.0 --no-remedies --budget 60s"
+        )
+    )
+    assert jobs["measure"].outputs["exit-code"] in ("0", "1"), jobs["measure"].log
+    assert not jobs["comment"].failed, jobs["comment"].log
+    summary = (forge.folder / "machine-1" / "summary").read_text()
+    [body] = api.bodies
+    for text in (summary, body):
+        assert "`speed`" in text
+        assert "GO" in text or "NOT YET" in text
+
+
 def test_wrong_arguments_fail_the_job_and_leave_no_run(forge: Forge) -> None:
     done = measured(forge, ARGUMENTS="--no-such-flag")
     assert done.outputs == {"run": "", "exit-code": "2"}
@@ -192,7 +216,7 @@ def test_a_file_of_settings_that_counts_as_the_users_own_takes_trust(
 
 def measured(forge: Forge, **inputs: str) -> Job:
     """The measuring job of the workflow with these inputs; they go in as data, as an expression would put them."""
-    names = {"ARGUMENTS": "arguments", "NAME": "name", "ENGINE": "engine"}
+    names = {"ARGUMENTS": "arguments", "NAME": "name", "ENGINE": "engine", "COMMAND": "command"}
     job = yaml.safe_load(WORKFLOW)["jobs"]["measure"]
     job["steps"][-1]["with"] = {names[name]: value for name, value in inputs.items()}
     return Machine(forge, job).run()

@@ -49,7 +49,8 @@ MOVED = UpgradeState(
             kind="DeprecationWarning", text="gone in 3.0", place="train.py", line=12, own=True, case="python train.py"
         ),
     ),
-    asked="slower, 1.23x (1.10-1.37)", why_s=400.0, notes=("a note",),
+    asked="slower, 1.23x (1.10-1.37)",
+    why=("Why: Keras 2.8.0 -> 3.10.0: 1.23x slower",), why_s=400.0, notes=("a note",),
 )  # fmt: skip
 
 
