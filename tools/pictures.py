@@ -1,6 +1,7 @@
-"""Draw the pictures of README from a run: its table as SVG, and its page as PNG.
+"""Draw the pictures of README from a run: its table as SVG, and its page as PNG; or from an upgrade, its page as SVG.
 
     python tools/pictures.py runs/20261123-093000-1a2b "make run"
+    python tools/pictures.py runs/upgrade-20261129-170000 "tfcompare upgrade 2.8 2.16 --workload-folder mine"
 
 The words are the title of the terminal; without them, it is the run's own command.
 The page needs Chromium and its driver. Look at both pictures before you commit them.
@@ -13,14 +14,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.terminal_theme import TerminalTheme
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from orchestrator.reports import html, matrix  # noqa: E402
-from orchestrator.results.run import Run, load_run  # noqa: E402
+from orchestrator.results.run import load_run  # noqa: E402
+from orchestrator.upgrade.report import UpgradeAnswer, layout_upgrade  # noqa: E402
+from orchestrator.upgrade.run import read_upgrade_outcome  # noqa: E402
+from orchestrator.upgrade.state import holds_upgrade  # noqa: E402
 
 DOCS = ROOT / "docs"
 COLUMNS = 90
@@ -38,17 +42,21 @@ def main() -> None:
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     path = Path(sys.argv[1])
+    if holds_upgrade(path):
+        answer = UpgradeAnswer(read_upgrade_outcome(path))
+        (DOCS / "upgrade.svg").write_text(draw(layout_upgrade(answer, COLUMNS), sys.argv[-1], "upgrade"))
+        return
     run = load_run(path)
     title = sys.argv[2] if len(sys.argv) == 3 else " ".join(["tfcompare", *run.manifest.command])
-    (DOCS / "first-run.svg").write_text(table(run, title))
+    (DOCS / "first-run.svg").write_text(draw(matrix.layout(run.evaluation, COLUMNS), title, "first-run"))
     screenshot(path, DOCS / "report.png")
 
 
-def table(run: Run, title: str) -> str:
-    """Return the table as it looks in a terminal, without fonts from elsewhere."""
+def draw(page: RenderableType, title: str, name: str) -> str:
+    """Return what a terminal shows, without fonts from elsewhere."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(matrix.layout(run.evaluation, COLUMNS))
-    svg = console.export_svg(title=title, theme=THEME, unique_id="first-run")
+    console.print(page)
+    svg = console.export_svg(title=title, theme=THEME, unique_id=name)
     return re.sub(r"\s*@font-face \{.*?\}\n", "\n", svg, flags=re.DOTALL)
 
 

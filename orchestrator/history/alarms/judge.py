@@ -157,8 +157,8 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
     confirmed = [by_id[event.alarm] for event in moved if event.state == "confirmed"]
     resized = [by_id[event.alarm] for event in judged.events if isinstance(event, SizeChanged) and event.left]
     still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]
-    return NightReport(
-        night=report.night,
+    return replace(
+        report,
         opened=tuple(by_id[alarm_id] for alarm_id in opened),
         recovered=tuple(by_id[alarm_id] for alarm_id in recovered),
         still=tuple(still),
@@ -168,5 +168,4 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
         appeared=judged.appeared,
         vanished=judged.vanished,
         warnings=(*report.warnings, *judged.warnings),
-        page=report.page,
     )

@@ -59,6 +59,14 @@ def test_an_alarm_is_told_with_all_that_a_person_acts_on() -> None:
     )
 
 
+def test_a_message_says_whether_one_may_move_to_each_version() -> None:
+    told = compose(NightReport(night=NIGHT, moves=("2.21.0: go", f"2.22.0: not yet: {HOSTILE}")))
+    assert "May you move?" in told.text
+    assert "2.21.0: go" in told.text
+    assert "<img" not in told.html
+    assert "May you move?" not in compose(QUIET).text
+
+
 def test_an_alarm_says_what_was_found_of_its_cause() -> None:
     known = alarm(
         1.12, good="2.22.0.dev20261120", bad="2.22.0.dev20261121", commits=COMMITS.format("0abcdef", "1abcdef"),

@@ -103,6 +103,16 @@ def test_what_was_measured_is_kept_under_the_name_of_its_run(monkeypatch, option
     assert told.night.cells == 2 * (len(RELEASES) - 1)
 
 
+@pytest.mark.parametrize(("slower", "told"), [(0.5, "not yet: slower"), (0.0, "go")], ids=["slower", "equal"])
+def test_a_night_says_whether_one_may_move(monkeypatch, options: NightOptions, slower: float, told: str):
+    monkeypatch.setattr(Child, "run", paced([slower] * 20, []))
+    report, _ = said(options)
+    [move] = report.moves
+    version, _, verdict = move.partition(": ")
+    assert version == "2.0.0"
+    assert verdict.startswith(told), move
+
+
 def test_the_same_night_is_not_measured_twice_unless_asked(monkeypatch, options: NightOptions):
     measures(monkeypatch, whole)
     first, _ = said(options)
