@@ -1,0 +1,127 @@
+"""Judges what was loaded: it returns what was saved, or something else, or it does not load."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from orchestrator.results.sketches import find_distance, read_sketch, show_share
+from orchestrator.saved_models.answers import Answer
+from orchestrator.saved_models.run import ModelsOutcome, Row
+
+Verdict = Literal["ok", "differs", "dies", "refused", "not saved", "not compared", "not run"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedModel:
+    """A model of a row, loaded in a target; `difference` is the share by which its results differ."""
+
+    row: Row
+    target: str
+    model: str
+    verdict: Verdict
+    reason: str = ""
+    difference: float | None = None
+    bytes: int | None = None
+    save_s: float | None = None
+    load_s: float | None = None
+
+
+def judge_models(outcome: ModelsOutcome) -> tuple[LoadedModel, ...]:
+    """Return a verdict for each model of each row in each target."""
+    judged = []
+    for row in outcome.rows:
+        for (source, format, model), saved in outcome.saves.items():
+            if (source, format) != (row.source, find_saved_format(row)):
+                continue
+            loads = {target: outcome.loads.get((row, target, model)) for target in outcome.targets}
+            expected = saved.answer if saved.answer.output else _find_first(loads.values())
+            for target, loaded in loads.items():
+                verdict, reason, difference = _judge(outcome, saved.answer, expected, loaded, target)
+                done = loaded is not None and loaded.outcome == "done"
+                judged.append(
+                    LoadedModel(
+                        row=row,
+                        target=target,
+                        model=model,
+                        verdict=verdict,
+                        reason=reason,
+                        difference=difference,
+                        bytes=saved.bytes or None,
+                        save_s=saved.answer.seconds or None,
+                        load_s=loaded.seconds if loaded and done else None,
+                    )
+                )
+    return tuple(judged)
+
+
+def find_saved_format(row: Row) -> str:
+    return "savedmodel" if row.format == "served" else row.format
+
+
+def _find_first(answers: Iterable[Answer | None]) -> Answer | None:
+    """Return the first target's answer that has a result: files that were given come without one."""
+    return next((answer for answer in answers if answer and answer.outcome == "done"), None)
+
+
+def _judge(
+    outcome: ModelsOutcome, saved: Answer, expected: Answer | None, loaded: Answer | None, target: str
+) -> tuple[Verdict, str, float | None]:
+    if saved.outcome != "done":
+        return ("refused" if saved.outcome == "refused" else "not saved"), saved.reason, None
+    if loaded is None:
+        return "not run", outcome.lost.get(target, ""), None
+    if loaded.outcome != "done":
+        lost = target in outcome.lost and loaded.outcome == "died"
+        return ("refused" if loaded.outcome == "refused" else "not run" if lost else "dies"), loaded.reason, None
+    assert expected
+    return compare_answers(expected, loaded)
+
+
+def compare_answers(expected: Answer, loaded: Answer) -> tuple[Verdict, str, float | None]:
+    """Compare what two models return, and what they return after a further training step if both were trained."""
+    difference = 0.0
+    for when, one, other in (
+        ("", expected.output, loaded.output),
+        ("after a further training step: ", expected.after, loaded.after),
+    ):
+        if when and not (one and other):
+            continue
+        sketches = [read_sketch(one), read_sketch(other)]
+        if not all(sketch and sketch.says_something for sketch in sketches):
+            return "not compared", f"{when}it returns nothing that can be compared", None
+        found = find_distance(*[sketch for sketch in sketches if sketch])
+        if found.exceeds:
+            share = None if found.share == float("inf") else found.share
+            what = f"returns {found.where}" if share is None else f"returns other values, by {show_share(share)}"
+            return "differs", when + what, share
+        if found.unknown:
+            return "not compared", when + found.unknown, None
+        difference = max(difference, found.share)
+    return "ok", "", difference
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A verdict that some models share for one reason; `places` are where it was seen."""
+
+    verdict: Verdict
+    reason: str
+    models: tuple[str, ...]
+    places: tuple[tuple[Row, str], ...]
+
+
+def sum_up(models: Sequence[LoadedModel]) -> str:
+    """Return the text of a cell: `ok`, or how many of its models do what."""
+    judged = [each for each in models if each.verdict != "not saved"]
+    if not judged:
+        return "not saved"
+    counts = {verdict: sum(each.verdict == verdict for each in judged) for verdict in VERDICTS}
+    kinds = [verdict for verdict in VERDICTS if counts[verdict]]
+    if len(kinds) == 1 and (kinds[0] in ("ok", "refused", "not run") or len(judged) == 1):
+        return kinds[0]
+    several = {"dies": "die", "differs": "differ"}
+    parts = [
+        f"{counts[kind]} {several.get(kind, kind) if counts[kind] > 1 else kind}" for kind in kinds if kind != "ok"
+    ]
+    return f"{', '.join(parts)} of {len(judged)}"

@@ -1,0 +1,326 @@
+"""The course of the question: every target saves, the host takes the files, and every target loads them.
+
+The targets of a phase work side by side, because nothing is timed. Nothing of one target reaches another but the files
+that `take` has copied into a fresh folder, which the workers of the second phase may only read.
+"""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+from orchestrator import files
+from orchestrator.bundled import WORKLOADS
+from orchestrator.catalog.imports import imports_of
+from orchestrator.engines.worker.client import Opened, WorkerDied
+from orchestrator.errors import ArmsDied, EnvironmentFailed, TfCompareError, UsageError
+from orchestrator.measure.session import (
+    Session,
+    make_manifest,
+    open_session,
+    pin_workloads,
+    prepare_environments,
+)
+from orchestrator.measure.workers import Workers, employ
+from orchestrator.model import Case, Target
+from orchestrator.parallel import run_parallel
+from orchestrator.plan.planning import plan_run
+from orchestrator.plan.request import RunOptions
+from orchestrator.results.evaluation import FIRST_ROUND
+from orchestrator.results.find_runs import RUNS
+from orchestrator.saved_models.answers import Answer, read_answer
+from orchestrator.saved_models.question import SAVEDMODEL, SERVED, SUFFIXES, ModelsQuestion, SavedFile
+from orchestrator.saved_models.take import NotTaken, take
+from orchestrator.terminal.view import View
+
+# The container's file, the folder of the user's code in it, and the folder that the second phase reads.
+WORKLOAD, CODE, SHELF = "saved_models", "model", "saved"
+# A user's own model, and one that was saved before, have these names in a worker.
+OWN, GIVEN = "model", "given"
+MOST_AT_ONCE = 4
+
+Done = TypeVar("Done")
+
+
+@dataclass(frozen=True, order=True)
+class Row:
+    """What is loaded: the target that saved it, or the file that was given, and how it is loaded."""
+
+    source: str
+    format: str
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """How saving a model ended, and how large it is."""
+
+    answer: Answer
+    bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsOutcome:
+    """Everything that was answered; `lost` says which targets could not work, and why."""
+
+    question: ModelsQuestion
+    path: Path
+    engine: str
+    targets: tuple[str, ...]
+    saves: Mapping[tuple[str, str, str], SavedModel]
+    loads: Mapping[tuple[Row, str, str], Answer]
+    lost: Mapping[str, str]
+    seconds: float
+    failures: tuple[EnvironmentFailed, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows in the order of what was saved."""
+        sources = dict.fromkeys((source, format) for source, format, _ in self.saves)
+        return tuple(Row(source, as_loaded) for source, format in sources for as_loaded in _list_loads(format))
+
+
+def compare_models(question: ModelsQuestion, options: RunOptions, view: View) -> ModelsOutcome:
+    """Save and load in every target, and return what came back; the files stay in the run folder."""
+    begun = time.monotonic()
+    fewest = 1 if question.saved else 2
+    with TemporaryDirectory(prefix="tfcompare-") as scratch:
+        own = Path(scratch) / "own"
+        _compose(question, own)
+        options = replace(options, own_workloads=own, selected=(WORKLOAD,))
+        planned = plan_run(options, view, fewest=fewest)
+        with open_session(planned, RUNS / planned.run, view) as opened:
+            shelf = opened.folder.path / SHELF
+            _compose(question, shelf)
+            given = _place_given(question.saved, shelf)
+            opened = pin_workloads(opened)
+            session = prepare_environments(opened)
+            session.folder.write_manifest(make_manifest(opened.planned, session.environments))
+            names = (GIVEN,) if question.saved else (OWN,) if question.code else question.models
+            asked = _Asked(session, question, shelf, names, view)
+            saves = given or asked.save()
+            loads = asked.load(saves)
+            failures = session.failures
+            targets = tuple(str(target) for target in session.plan.targets)
+            return ModelsOutcome(
+                question=question,
+                path=session.folder.path,
+                engine=session.plan.engine,
+                targets=targets,
+                saves=saves,
+                loads=loads,
+                lost=asked.lost | {failure.target: failure.headline for failure in failures},
+                seconds=time.monotonic() - begun,
+                failures=failures,
+            )
+
+
+def _compose(question: ModelsQuestion, folder: Path) -> None:
+    """Write the folder that workers load: the task, and the user's file with what it imports from its folder."""
+    folder.mkdir(parents=True)
+    shutil.copyfile(WORKLOADS / "saving" / f"{WORKLOAD}.py", folder / f"{WORKLOAD}.py")
+    if question.code:
+        for name, path in {question.code.name: question.code, **imports_of(question.code)}.items():
+            target = folder / CODE / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(files.read_text(path))
+    _let_read(folder)
+
+
+def _let_read(folder: Path) -> None:
+    """Let workers read a folder, since they may run as another user; the folder around it keeps other users out."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _place_given(saved: Sequence[SavedFile], shelf: Path) -> dict[tuple[str, str, str], SavedModel]:
+    """Copy the models that were saved before to the shelf; raise UsageError for one that is no plain file or folder."""
+    placed = {}
+    for each in saved:
+        folder = shelf / f"{each.path.name}-{each.format}"
+        folder.mkdir(mode=0o755)
+        place = Path(os.path.abspath(each.path))
+        try:
+            size = take(place.parent, place, folder / _name_file(GIVEN, each.format), names=None)
+        except NotTaken as wrong:
+            raise UsageError(f"--saved: {each.path}: {wrong}") from wrong
+        except OSError as error:
+            raise UsageError(f"--saved: {each.path}: {error.strerror}") from error
+        placed[each.path.name, each.format, GIVEN] = SavedModel(Answer(outcome="done"), size)
+    return placed
+
+
+def _name_file(model: str, format: str) -> str:
+    return model + SUFFIXES.get(format, "")
+
+
+def _list_loads(format: str) -> tuple[str, ...]:
+    """Return the ways to load a format: what is served is a SavedModel without Keras."""
+    return (SAVEDMODEL, SERVED) if format == SAVEDMODEL else (format,)
+
+
+@dataclass(frozen=True)
+class _Order:
+    do: str
+    format: str
+    # A saver has no such folder on the shelf.
+    shelf: str = ""
+
+
+@dataclass
+class _Asked:
+    session: Session
+    question: ModelsQuestion
+    shelf: Path
+    names: tuple[str, ...]
+    view: View
+    lost: dict[str, str] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    over: bool = False
+
+    def save(self) -> dict[tuple[str, str, str], SavedModel]:
+        """Let every target save, and return the answers in the order of targets, formats and models."""
+
+        def work(workers: Workers, target: Target) -> dict[tuple[str, str, str], SavedModel]:
+            done = {}
+            for format in self.question.formats:
+                self.view.preparing(str(target), f"saving as {format}")
+                folder = self.shelf / f"{target}-{format}"
+                folder.mkdir(mode=0o755)
+                sizes: dict[str, int] = {}
+                answers = self._handle(workers, target, _Order("save", format), folder, sizes)
+                done |= {
+                    (str(target), format, name): SavedModel(answers[name], sizes.get(name, 0)) for name in self.names
+                }
+            return done
+
+        saved = self._run_phase(self.session, work)
+        return {key: each for of_target in saved for key, each in of_target.items()}
+
+    def load(self, saves: Mapping[tuple[str, str, str], SavedModel]) -> dict[tuple[Row, str, str], Answer]:
+        """Let every target load what was saved."""
+        rows: dict[tuple[str, str], list[str]] = {}
+        for (source, format, name), saved in saves.items():
+            if saved.answer.outcome == "done":
+                rows.setdefault((source, format), []).append(name)
+
+        def work(workers: Workers, target: Target) -> dict[tuple[Row, str, str], Answer]:
+            done = {}
+            for (source, format), names in rows.items():
+                for as_loaded in _list_loads(format):
+                    self.view.preparing(str(target), f"loading {as_loaded} of {source}")
+                    order = _Order("load", as_loaded, f"{source}-{format}")
+                    answers = self._handle(workers, target, order, names=names)
+                    done |= {(Row(source, as_loaded), str(target), name): answer for name, answer in answers.items()}
+            return done
+
+        if not rows:
+            return {}
+        loaded = self._run_phase(replace(self.session, own_workloads=self.shelf), work)
+        return {key: each for of_target in loaded for key, each in of_target.items()}
+
+    def _run_phase(self, session: Session, work: Callable[[Workers, Target], Done]) -> list[Done]:
+        targets = list(session.environments)
+        cores = len(session.plan.cpus or os.sched_getaffinity(0))
+        done: list[Done] = []
+        with employ(session) as employed:
+            employed.start()
+            try:
+                at_once = max(1, min(cores, MOST_AT_ONCE))
+                done = run_parallel(lambda target: work(employed.workers, target), targets, at_once)
+            except BaseException:
+                # Threads that wait for a worker see its end, and must not start another one.
+                self.over = True
+                raise
+        if employed.error:
+            raise employed.error
+        return done
+
+    def _handle(
+        self, workers: Workers, target: Target, order: _Order, keep: Path | None = None,
+        sizes: dict[str, int] | None = None, names: Sequence[str] = (),
+    ) -> dict[str, Answer]:  # fmt: skip
+        """Return the answer of each model; after a death, the models that have none are tried again one by one."""
+        answers: dict[str, Answer] = {}
+        waiting = [list(names or self.names)]
+        while waiting:
+            models = waiting.pop(0)
+            reason = self._attempt(workers, target, order, models, answers, keep, {} if sizes is None else sizes)
+            left = [name for name in models if name not in answers]
+            if left and (len(models) == 1 or str(target) in self.lost):
+                answers |= dict.fromkeys(left, Answer(outcome="died", message=reason or "it gave no answer"))
+            elif left:
+                waiting[:0] = [left[:1], left[1:]] if len(left) > 1 else [left]
+        return answers
+
+    def _attempt(
+        self, workers: Workers, target: Target, order: _Order, models: Sequence[str], answers: dict[str, Answer],
+        keep: Path | None, sizes: dict[str, int],
+    ) -> str:  # fmt: skip
+        """Give an order, add what it answers, and return what its replicate died of."""
+        worker = workers.acquire(target)
+        if worker is None:
+            self.lost[str(target)] = workers.describe_loss(target)
+            return self.lost[str(target)]
+        number, plan = next(self.numbers), self.session.plan
+        stream = workers.slot(target).stream
+        assert stream
+        into = stream.path.parent / f"{order.do}-{number}"
+        code = f"{CODE}/{self.question.code.name}" if self.question.code else "" if self.question.saved else "builtin"
+        params = {
+            "do": order.do, "format": order.format, "models": "+".join(models), "into": into.name,
+            "from": order.shelf, "code": code,
+        }  # fmt: skip
+        reason, died = "", False
+        try:
+            answer = worker.open(
+                Case(WORKLOAD, tuple(params.items())), replicate=number, round=FIRST_ROUND, position=0, seed=plan.seed,
+                warmup=0, timeout_s=plan.timeout_s, once=True,
+            )  # fmt: skip
+            if isinstance(answer, Opened):
+                worker.close_replicate(number, plan.timeout_s)
+            else:
+                reason = answer.reason
+        except WorkerDied as death:
+            if self.over:
+                raise
+            reason, died = f"its worker died: {death}", True
+        for name in models:
+            self._read(into, name, order, answers, keep, sizes)
+        if died:
+            workers.restart(target)
+        else:
+            files.remove_tree(into)
+            workers.release(target)
+        return reason
+
+    def _read(
+        self, into: Path, name: str, order: _Order, answers: dict[str, Answer], keep: Path | None,
+        sizes: dict[str, int],
+    ) -> None:  # fmt: skip
+        answer = read_answer(into.parent, into / f"{name}.json")
+        if answer is None:
+            return
+        if keep and answer.outcome == "done":
+            file = _name_file(name, order.format)
+            try:
+                sizes[name] = take(into.parent, into / file, keep / file)
+            except NotTaken as wrong:
+                answer = Answer(outcome="died", message=f"what it saved is not used: {wrong}")
+            except OSError as error:
+                answer = Answer(outcome="died", message=f"what it saved cannot be read: {error.strerror}")
+        answers[name] = answer
+
+
+def find_failure(outcome: ModelsOutcome) -> TfCompareError | None:
+    """Return the error of targets that could not work at all."""
+    if outcome.failures:
+        return EnvironmentFailed(outcome.failures[0].headline, target=outcome.failures[0].target)
+    if outcome.lost:
+        target, reason = next(iter(outcome.lost.items()))
+        return ArmsDied(f"{len(outcome.lost)} of {len(outcome.targets)} targets could not work; {target}: {reason}")
+    return None
