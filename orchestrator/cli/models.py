@@ -92,8 +92,8 @@ def compare_saved(
         Path | None,
         typer.Option(
             "--saved",
-            help="Folder of models that were saved before (.keras, .h5, SavedModel), or one of them. They are loaded in "
-            "every target; --model FILE gives what they need.",
+            help="Folder of models that were saved before (.keras, .h5, SavedModel), or one of them. They are loaded "
+            "in every target; --model FILE gives what they need.",
             metavar="FOLDER",
             rich_help_panel=PANEL,
         ),
@@ -168,9 +168,7 @@ def compare_saved(
         raise error
 
 
-def _read_question(
-    formats: str | None, models: str | None, model: Path | None, saved: Path | None
-) -> ModelsQuestion:
+def _read_question(formats: str | None, models: str | None, model: Path | None, saved: Path | None) -> ModelsQuestion:
     if models and (model or saved):
         raise UsageError("--models chooses among the built-in models: leave it out with --model and --saved")
     if formats and saved:

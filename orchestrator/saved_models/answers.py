@@ -10,15 +10,24 @@ from orchestrator import files
 from orchestrator.engines.worker.events import clean
 from orchestrator.results.sketches import LONGEST
 
-MOST_BYTES, MOST_SECONDS, LONGEST_REASON = 2**20, 10**6, 240
-NESTED = re.compile(r"Exception encountered: ")
-EXAMPLE = re.compile(r"Example error message for object [^\n]*:\s*\n\s*(?P<message>[^\n]+)")
-# After these, Keras quotes a configuration of thousands of letters, or advises.
-TAIL = re.compile(
-    r"\.? ?(Full object config:|\bconfig=\{| ?using config=|Please ensure|Make sure custom|Note that if you| \.\.\. )"
+MOST_BYTES, MOST_SECONDS, LONGEST_MESSAGE, LONGEST_REASON = 2**20, 10**6, 30_000, 240
+# A sentence is the last of a reason if the reason is this long by then.
+ENOUGH = 100
+# Keras quotes the error that it met behind the first of these, and behind the others in the next line.
+NESTED = re.compile(
+    r"Exception encountered: "
+    r"|Exception encountered when calling [^\n]*\n\s*\n"
+    r"|Example error message for object [^\n]*\n\s*\n"
 )
+COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+# Behind these, Keras quotes a configuration of thousands of letters, or gives advice.
+TAIL = re.compile(
+    r"\.? ?(Full object config:|\bconfig=\{|using config=|Please ensure|Make sure |Note that if you|Expected: \[)"
+)
+QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+STAGES = {"": "", "call": "it loads, but a call raises ", "train": "it loads, but further training raises "}
 
-Text = Annotated[str, BeforeValidator(lambda text: clean(text, 8_000))]
+Text = Annotated[str, BeforeValidator(lambda text: clean(text, LONGEST_MESSAGE))]
 Sketched = Annotated[str, Field(max_length=LONGEST)]
 
 
@@ -28,6 +37,8 @@ class Answer(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     outcome: Literal["done", "refused", "raised", "died"]
+    # The last step that began after the model was saved or loaded.
+    stage: Literal["", "call", "train"] = ""
     kind: Annotated[str, Field(max_length=200)] = ""
     message: Text = ""
     # The name of a custom object that is missing.
@@ -40,11 +51,11 @@ class Answer(BaseModel):
     def reason(self) -> str:
         """The line that matters."""
         if self.outcome != "raised":
-            return self.message[:LONGEST_REASON]
+            return self.message[:LONGEST_REASON].rstrip(".")
         if self.custom:
             return f"needs the custom object {self.custom}: return it from custom_objects(tf) in the file of --model"
         line = find_line(self.message)
-        return f"{self.kind}: {line}" if line else self.kind
+        return STAGES[self.stage] + (f"{self.kind}: {line}" if line else self.kind)
 
 
 def read_answer(root: Path, path: Path) -> Answer | None:
@@ -57,9 +68,12 @@ def read_answer(root: Path, path: Path) -> Answer | None:
 
 
 def find_line(message: str) -> str:
-    """Return the line of a message that says what is wrong: the cause that it quotes, or else its beginning."""
-    text = NESTED.split(message)[-1].strip()
-    if example := EXAMPLE.search(text):
-        text = example["message"]
-    lines = (TAIL.split(line, maxsplit=1)[0].strip(" .\"'") for line in text.splitlines())
-    return next(filter(None, lines), "")[:LONGEST_REASON]
+    """Return the line of a message that says what is wrong: the innermost error that it quotes, or its beginning."""
+    text = COLOUR.sub("", NESTED.split(message)[-1])
+    lines = (TAIL.split(line, maxsplit=1)[0].strip(" .") for line in text.splitlines())
+    line = next(filter(None, lines), "")
+    # A KeyError quotes its whole message.
+    if QUOTED.fullmatch(line):
+        line = line[1:-1]
+    end = line.find(". ", ENOUGH)
+    return line[: end if 0 < end < LONGEST_REASON else LONGEST_REASON]

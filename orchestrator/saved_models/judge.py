@@ -109,6 +109,7 @@ class Failure:
     reason: str
     models: tuple[str, ...]
     places: tuple[tuple[Row, str], ...]
+    count: int
 
 
 def sum_up(models: Sequence[LoadedModel]) -> str:
@@ -120,8 +121,12 @@ def sum_up(models: Sequence[LoadedModel]) -> str:
     kinds = [verdict for verdict in VERDICTS if counts[verdict]]
     if len(kinds) == 1 and (kinds[0] in ("ok", "refused", "not run") or len(judged) == 1):
         return kinds[0]
+    if len(kinds) == 1:
+        return f"all {name_count(kinds[0], len(judged)).partition(' ')[2]}"
+    return ", ".join(name_count(verdict, counts[verdict]) for verdict in kinds if verdict != "ok")
+
+
+def name_count(verdict: Verdict, count: int) -> str:
+    """Return `2 die` or `1 dies`."""
     several = {"dies": "die", "differs": "differ"}
-    parts = [
-        f"{counts[kind]} {several.get(kind, kind) if counts[kind] > 1 else kind}" for kind in kinds if kind != "ok"
-    ]
-    return f"{', '.join(parts)} of {len(judged)}"
+    return f"{count} {several.get(verdict, verdict) if count > 1 else verdict}"

@@ -15,7 +15,7 @@ from orchestrator.options import VENV
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.html.answer import AnswerPage, PageLine, PageTable, render_answer
 from orchestrator.reports.html.rows import TableColumn
-from orchestrator.saved_models.judge import VERDICTS, Failure, LoadedModel, Verdict, judge_models, sum_up
+from orchestrator.saved_models.judge import VERDICTS, Failure, LoadedModel, Verdict, judge_models, name_count, sum_up
 from orchestrator.saved_models.run import GIVEN, OWN, ModelsOutcome, Row
 from orchestrator.terminal import output_file
 from orchestrator.terminal.counts import format_count, name_some
@@ -27,8 +27,10 @@ REPORT, PAGE = "models.json", "report.html"
 STYLES = {"dies": "bold red", "differs": "bold red", "ok": "green"}
 PAGE_STYLES = {"dies": "died", "differs": "slower", "ok": "same", "refused": "refused", "not saved": "refused"}
 # A table of all formats and versions has this many reasons at most; the page and JSON have all.
-MOST_SHOWN, MOST_PLACES, NARROWEST = 12, 3, 20
-NUMBERS = re.compile(r"(?<=_)\d+|\b\d+\b")
+MOST_SHOWN, MOST_PLACES, NARROWEST = 12, 3, 24
+# Reasons that differ in nothing else are one: numbers, and the names of layers.
+NAMES = re.compile(r"(?<=[Ll]ayer )['\"][^'\"]*['\"]|(?<=_)\d+|\b\d+\b")
+ORDER = ("differs", "dies", "not run", "not compared", "not saved", "refused")
 
 
 @dataclass(frozen=True)
@@ -50,22 +52,22 @@ class ModelsAnswer:
 
     @cached_property
     def failures(self) -> tuple[Failure, ...]:
-        """What went wrong, each once: reasons that differ only in a number, such as that of a layer, are one."""
+        """What went wrong, each once, the most frequent first."""
         alike: dict[tuple[Verdict, str], list[LoadedModel]] = {}
         for each in self.models:
             if each.verdict != "ok":
-                alike.setdefault((each.verdict, NUMBERS.sub("0", each.reason)), []).append(each)
+                alike.setdefault((each.verdict, NAMES.sub("0", each.reason)), []).append(each)
         found = [
             Failure(
                 verdict,
                 models[0].reason,
                 tuple(dict.fromkeys(self.name_model(each.model) for each in models)),
                 tuple(dict.fromkeys((each.row, each.target) for each in models)),
+                len(models),
             )
             for (verdict, _), models in alike.items()
         ]
-        order = ("differs", "dies", "not run", "not compared", "not saved", "refused")
-        return tuple(sorted(found, key=lambda each: (order.index(each.verdict), -len(each.places))))
+        return tuple(sorted(found, key=lambda each: (ORDER.index(each.verdict), -each.count)))
 
     def count(self, verdict: Verdict) -> int:
         return sum(each.verdict == verdict for each in self.models)
@@ -76,49 +78,54 @@ class ModelsAnswer:
 
 
 def layout_models(answer: ModelsAnswer, width: int, *, details: bool = False) -> RenderableType:
-    outcome = answer.outcome
-    given = bool(outcome.question.saved)
-    headers = ["saved in" if not given else "file", "loaded as", *outcome.targets]
-    grid = _fill(answer, headers)
-    legend = []
-    if grid.full_width > width and len(outcome.targets) > 1:
-        letters = [f"[{number}]" for number in range(1, len(outcome.targets) + 1)]
-        legend = [safe_text(f"{letter} {name}") for letter, name in zip(letters, outcome.targets, strict=True)]
-        grid = _fill(answer, [*headers[:2], *letters])
-    parts: list[RenderableType] = [grid, *([Text(), *legend] if legend else []), Text()]
-    parts += [Text("\n").join(lines) for lines in _tell_failures(answer)]
+    targets = answer.outcome.targets
+    grid = _fill(answer, targets)
+    legend: list[Text] = []
+    if grid.least_width > width:
+        letters = [f"[{number}]" for number in range(1, len(targets) + 1)]
+        grid = _fill(answer, letters)
+        legend = [safe_text(f"{letter} {name}") for letter, name in zip(letters, targets, strict=True)]
+    parts: list[RenderableType] = [*legend, Text(), *(safe_text(line) for line in _tell_failures(answer)), Text()]
     parts += [safe_text(note) for note in list_notes(answer)]
-    return Group(*parts, *([Text(), _detail(answer)] if details else []))
+    if details:
+        parts += [Text(), _detail(answer)]
+    return Group(grid, *parts)
 
 
 def _fill(answer: ModelsAnswer, headers: Sequence[str]) -> Grid:
+    """Return the table; rows in which nothing could be saved are left out, because their reasons are below it."""
     outcome = answer.outcome
     grid = Grid(
-        title=safe_text("what is saved in a row, loaded in a column", style="bold"),
-        headers=headers,
-        right=[False] * len(headers),
+        title=safe_text("saved in a row, loaded in a column", style="bold"),
+        headers=["", *headers],
+        right=[False] * (1 + len(headers)),
         narrowest=NARROWEST,
     )
-    last = ""
+    source = ""
     for row in outcome.rows:
-        if last and row.source != last and not outcome.question.saved:
-            grid.end_section()
         cells = [answer.cells[row, target] for target in outcome.targets]
         texts = [sum_up(models) for models in cells]
+        if not outcome.question.saved and {*texts} <= {"refused", "not saved"} and len(outcome.rows) > 1:
+            continue
+        if row.source != source:
+            grid.end_section()
+            grid.add(row.source, *[""] * len(headers))
+            source = row.source
+        styles = [_find_style(models) for models in cells]
         grid.add(
-            row.source if row.source != last else "",
-            _name_row(row, cells[0]),
-            *(safe_text(text, style=_find_style(models)) for text, models in zip(texts, cells, strict=True)),
+            f"  {_name_row(row, cells[0])}",
+            *(safe_text(text, style=style) for text, style in zip(texts, styles, strict=True)),
         )
-        last = row.source
     return grid
 
 
 def _name_row(row: Row, models: Sequence[LoadedModel]) -> str:
-    """Return how a row is loaded, and how many of its models were saved if not all were."""
+    """Return how a row is loaded, and the number of its models."""
     name = "savedmodel, served" if row.format == "served" else row.format
-    missing = sum(each.verdict == "not saved" for each in models)
-    return f"{name} ({len(models) - missing} of {len(models)} saved)" if missing else name
+    if len(models) == 1:
+        return name
+    saved = sum(each.verdict != "not saved" for each in models)
+    return f"{name}, {saved} of {len(models)}" if saved < len(models) else f"{name}, {saved}"
 
 
 def _find_style(models: Sequence[LoadedModel]) -> str:
@@ -128,31 +135,34 @@ def _find_style(models: Sequence[LoadedModel]) -> str:
     return STYLES["ok"] if "ok" in verdicts else "dim"
 
 
-def _tell_failures(answer: ModelsAnswer) -> Iterator[list[Text]]:
-    for failure in answer.failures[:MOST_SHOWN]:
-        yield [safe_text(text) for text in tell_failure(failure)]
-    if (left := len(answer.failures) - MOST_SHOWN) > 0:
-        yield [safe_text(f"and {format_count(left, 'more reason')}: the page has all")]
+def _tell_failures(answer: ModelsAnswer) -> Iterator[str]:
+    wrong = [failure for failure in answer.failures if failure.verdict not in ("not saved", "refused")]
+    for failure in answer.failures:
+        if failure not in wrong[MOST_SHOWN:]:
+            yield from tell_failure(failure, answer.outcome.question.models)
+    if (left := len(wrong) - MOST_SHOWN) > 0:
+        yield f"and {format_count(left, 'more reason')}; {REPORT} and the page have all"
 
 
-def tell_failure(failure: Failure) -> tuple[str, str]:
-    """Return what went wrong, and where."""
-    models = f" ({', '.join(failure.models)})" if any(failure.models) else ""
+def tell_failure(failure: Failure, models: Sequence[str]) -> tuple[str, str]:
+    """Return what went wrong, and where; `models` are all that could be concerned."""
+    names = "all models" if set(failure.models) == set(models) else ", ".join(failure.models)
     places: dict[str, list[str]] = {}
     for row, target in failure.places:
-        saved = failure.verdict in ("not saved", "refused") and len(failure.places) > 1
-        places.setdefault(f"{row.format} of {row.source}", []).append("" if saved else target)
-    texts = [
-        f"{place}{f' in {name_some(targets, MOST_PLACES)}' if any(targets) else ''}"
-        for place, targets in places.items()
-    ]
-    return f"{failure.verdict}: {failure.reason or 'no reason is known'}{models}", f"    {name_some(texts, MOST_PLACES)}"
+        places.setdefault(f"{row.source} as {row.format}", []).append(target)
+    saving = failure.verdict == "not saved"
+    texts = [place if saving else f"{place} in {name_some(targets, MOST_PLACES)}" for place, targets in places.items()]
+    left = f"; and {format_count(len(texts) - MOST_PLACES, 'more row')}" if len(texts) > MOST_PLACES else ""
+    return (
+        f"{failure.verdict}: {failure.reason or 'no reason is known'}{f' ({names})' if names else ''}",
+        f"    {'; '.join(texts[:MOST_PLACES])}{left}",
+    )
 
 
 def list_notes(answer: ModelsAnswer) -> Iterator[str]:
     """Yield what else is to be known about the table."""
     outcome = answer.outcome
-    counts = [f"{answer.count(verdict)} {verdict}" for verdict in VERDICTS if answer.count(verdict)]
+    counts = [name_count(verdict, answer.count(verdict)) for verdict in VERDICTS if answer.count(verdict)]
     yield f"{format_count(len(answer.models), 'load')} in {outcome.seconds / 60:.1f} min: {', '.join(counts)}"
     if outcome.engine == VENV and (outcome.question.saved or outcome.question.code):
         yield "note: in a virtual environment, a saved model or its code has your rights; --engine docker confines it"
@@ -250,8 +260,12 @@ def render_models_page(answer: ModelsAnswer) -> str:
     )
     reasons = PageTable(
         "Reasons",
-        (TableColumn("verdict", "Result"), TableColumn("reason", "Reason"), TableColumn("models", "Models"),
-         TableColumn("places", "Where")),
+        (
+            TableColumn("verdict", "Result"),
+            TableColumn("reason", "Reason"),
+            TableColumn("models", "Models"),
+            TableColumn("places", "Where"),
+        ),
         tuple(
             PageLine(
                 (

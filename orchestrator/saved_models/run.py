@@ -63,6 +63,11 @@ class SavedModel:
     bytes: int = 0
 
 
+# The keys are the target or file, the format and the model; and the row, the target that loads it and the model.
+Saves = dict[tuple[str, str, str], SavedModel]
+Loads = dict[tuple[Row, str, str], Answer]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelsOutcome:
     """Everything that was answered; `lost` says which targets could not work, and why."""
@@ -71,8 +76,8 @@ class ModelsOutcome:
     path: Path
     engine: str
     targets: tuple[str, ...]
-    saves: Mapping[tuple[str, str, str], SavedModel]
-    loads: Mapping[tuple[Row, str, str], Answer]
+    saves: Saves
+    loads: Loads
     lost: Mapping[str, str]
     seconds: float
     failures: tuple[EnvironmentFailed, ...] = ()
@@ -137,7 +142,7 @@ def _let_read(folder: Path) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _place_given(saved: Sequence[SavedFile], shelf: Path) -> dict[tuple[str, str, str], SavedModel]:
+def _place_given(saved: Sequence[SavedFile], shelf: Path) -> Saves:
     """Copy the models that were saved before to the shelf; raise UsageError for one that is no plain file or folder."""
     placed = {}
     for each in saved:
@@ -182,11 +187,11 @@ class _Asked:
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
     over: bool = False
 
-    def save(self) -> dict[tuple[str, str, str], SavedModel]:
+    def save(self) -> Saves:
         """Let every target save, and return the answers in the order of targets, formats and models."""
 
-        def work(workers: Workers, target: Target) -> dict[tuple[str, str, str], SavedModel]:
-            done = {}
+        def work(workers: Workers, target: Target) -> Saves:
+            done: Saves = {}
             for format in self.question.formats:
                 self.view.preparing(str(target), f"saving as {format}")
                 folder = self.shelf / f"{target}-{format}"
@@ -201,15 +206,15 @@ class _Asked:
         saved = self._run_phase(self.session, work)
         return {key: each for of_target in saved for key, each in of_target.items()}
 
-    def load(self, saves: Mapping[tuple[str, str, str], SavedModel]) -> dict[tuple[Row, str, str], Answer]:
+    def load(self, saves: Saves) -> Loads:
         """Let every target load what was saved."""
         rows: dict[tuple[str, str], list[str]] = {}
         for (source, format, name), saved in saves.items():
             if saved.answer.outcome == "done":
                 rows.setdefault((source, format), []).append(name)
 
-        def work(workers: Workers, target: Target) -> dict[tuple[Row, str, str], Answer]:
-            done = {}
+        def work(workers: Workers, target: Target) -> Loads:
+            done: Loads = {}
             for (source, format), names in rows.items():
                 for as_loaded in _list_loads(format):
                     self.view.preparing(str(target), f"loading {as_loaded} of {source}")

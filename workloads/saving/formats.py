@@ -13,46 +13,46 @@ SERVED = "served"
 ROWS, OPEN = 3, 5
 
 
-def refuse_saving(tf, format):
+def refuse_saving(tf, kind):
     """Return why this version does not write the format, or None."""
     keras = compat.keras_version(tf)
-    if format == "keras" and keras < (2, 12):
+    if kind == "keras" and keras < (2, 12):
         return "Keras writes .keras files from 2.12 on; before, a file of that name was HDF5."
-    if format == "savedmodel" and keras >= (3,):
+    if kind == "savedmodel" and keras >= (3,):
         return "Keras 3 writes no SavedModel with save; the format export writes one."
-    if format == "export" and keras < (2, 13):
+    if kind == "export" and keras < (2, 13):
         return "Keras has model.export from 2.13 on; the format savedmodel can be served as well."
     return None
 
 
-def refuse_loading(tf, format):
+def refuse_loading(tf, kind):
     """Return why this version does not read the format, or None."""
     keras = compat.keras_version(tf)
-    if format == "keras" and keras < (2, 12):
+    if kind == "keras" and keras < (2, 12):
         return "Keras reads .keras files from 2.12 on."
-    if format == "savedmodel" and keras >= (3,):
+    if kind == "savedmodel" and keras >= (3,):
         return "Keras 3 reads no SavedModel with load_model; tf.saved_model.load and keras.layers.TFSMLayer do."
-    if format in (SERVED, "export") and compat.version(tf) < (2,):
+    if kind in (SERVED, "export") and compat.version(tf) < (2,):
         return "TensorFlow 1 has no tf.saved_model.load."
     return None
 
 
-def save(model, path, format):
-    if format == "weights":
+def save(model, path, kind):
+    if kind == "weights":
         model.save_weights(path)
-    elif format == "export":
+    elif kind == "export":
         model.export(path)
-    elif format == "savedmodel":
+    elif kind == "savedmodel":
         model.save(path, save_format="tf")
     else:
         model.save(path)
 
 
-def load(tf, path, format, custom_objects, build):
+def load(tf, path, kind, custom_objects, build):
     """Return what is loaded: a model or, of a format that is served, a function; `build` makes what takes weights."""
-    if format in (SERVED, "export"):
+    if kind in (SERVED, "export"):
         return Served(tf, path)
-    if format == "weights":
+    if kind == "weights":
         model = build()
         model.load_weights(path)
         return model
@@ -140,6 +140,6 @@ def _derive(spec):
     return values if dtype in ("bfloat16", "float8") else values.astype(dtype)
 
 
-def find_path(folder, name, format):
+def find_path(folder, name, kind):
     """Return the path of a model; what is served was saved as a SavedModel."""
-    return os.path.join(folder, name + SUFFIXES["savedmodel" if format == SERVED else format])
+    return os.path.join(folder, name + SUFFIXES["savedmodel" if kind == SERVED else kind])

@@ -18,7 +18,7 @@ from workloads.saving.models import MODELS, Model
 from workloads.sketches import sketch
 
 # Both ends of a long message matter: the beginning has what failed, and the end often why.
-MOST_LETTERS = 3000
+MOST_LETTERS = 20000
 # The weights of a model that is saved, and of one that takes saved weights, must differ.
 SAVED, LOADED = 1, 2
 STEPS = 3
@@ -51,10 +51,11 @@ def work(tf, params, here):
     do = _save if params["do"] == "save" else _load
     for name in params["models"].split("+"):
         tf.keras.backend.clear_session()
-        answer = {"outcome": "done", "kind": "", "message": "", "custom": "", "output": "", "after": "", "seconds": 0.0}
+        answer = {"outcome": "done", "stage": "", "kind": "", "message": "", "custom": "", "seconds": 0.0}
+        answer.update(output="", after="")
         try:
             model = MODELS[name] if defined is None else defined
-            answer.update(do(tf, model, name, params, into if do is _save else os.path.join(here, params["from"])))
+            do(tf, model, name, params, into if do is _save else os.path.join(here, params["from"]), answer)
         except compat.Refused as refused:
             answer.update(outcome="refused", message=_shorten(str(refused)))
         except (Exception, SystemExit) as error:
@@ -77,7 +78,7 @@ def _read_code(here, code):
     return UserModel(module)
 
 
-def _save(tf, defined, name, params, folder):
+def _save(tf, defined, name, params, folder, answer):
     reason = formats.refuse_saving(tf, params["format"])
     if reason:
         raise compat.Refused(reason)
@@ -87,20 +88,21 @@ def _save(tf, defined, name, params, folder):
         model.train_on_batch(inputs, targets)
     begun = time.perf_counter()
     formats.save(model, formats.find_path(folder, name, params["format"]), params["format"])
-    return dict(_describe(tf, model, inputs, targets), seconds=time.perf_counter() - begun)
+    answer["seconds"] = time.perf_counter() - begun
+    _describe(tf, model, inputs, targets, answer)
 
 
-def _load(tf, defined, name, params, folder):
-    format = params["format"]
-    reason = formats.refuse_loading(tf, format)
+def _load(tf, defined, name, params, folder, answer):
+    kind = params["format"]
+    reason = formats.refuse_loading(tf, kind)
     if reason:
         raise compat.Refused(reason)
-    path, objects = formats.find_path(folder, name, format), defined.custom_objects(tf)
+    path, objects = formats.find_path(folder, name, kind), defined.custom_objects(tf)
     begun = time.perf_counter()
-    loaded = formats.load(tf, path, format, objects, lambda: _build(tf, defined, LOADED)[0])
-    seconds = time.perf_counter() - begun
-    targets = defined.targets(tf) if format in ("keras", "h5", "savedmodel") else None
-    return dict(_describe(tf, loaded, _find_inputs(tf, defined, loaded), targets), seconds=seconds)
+    loaded = formats.load(tf, path, kind, objects, lambda: _build(tf, defined, LOADED)[0])
+    answer["seconds"] = time.perf_counter() - begun
+    targets = defined.targets(tf) if kind in ("keras", "h5", "savedmodel") else None
+    _describe(tf, loaded, _find_inputs(tf, defined, loaded), targets, answer)
 
 
 def _build(tf, defined, seed):
@@ -119,13 +121,14 @@ def _find_inputs(tf, defined, model):
     return formats.derive_inputs(tf, model) if inputs is None else inputs
 
 
-def _describe(tf, model, inputs, targets):
-    """Return sketches of what a model returns now and, if it is trained, after a further step."""
-    described = {"output": sketch(_predict(tf, model, inputs))}
+def _describe(tf, model, inputs, targets, answer):
+    """Add sketches of what a model returns now and, if it is trained, after a further step."""
+    answer["stage"] = "call"
+    answer["output"] = sketch(_predict(tf, model, inputs))
     if targets is not None:
+        answer["stage"] = "train"
         model.train_on_batch(inputs, targets)
-        described["after"] = sketch(_predict(tf, model, inputs))
-    return described
+        answer["after"] = sketch(_predict(tf, model, inputs))
 
 
 def _predict(tf, model, inputs):
