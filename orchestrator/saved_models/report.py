@@ -16,6 +16,7 @@ from orchestrator.reports.grid import Grid
 from orchestrator.reports.html.answer import AnswerPage, PageLine, PageTable, render_answer
 from orchestrator.reports.html.rows import TableColumn
 from orchestrator.saved_models.judge import VERDICTS, Failure, LoadedModel, Verdict, judge_models, name_count, sum_up
+from orchestrator.saved_models.question import SAVEDMODEL, SERVED
 from orchestrator.saved_models.run import GIVEN, OWN, ModelsOutcome, Row
 from orchestrator.terminal import output_file
 from orchestrator.terminal.counts import format_count, name_some
@@ -107,13 +108,13 @@ def _fill(answer: ModelsAnswer, headers: Sequence[str]) -> Grid:
         texts = [sum_up(models) for models in cells]
         if not outcome.question.saved and {*texts} <= {"refused", "not saved"} and len(outcome.rows) > 1:
             continue
-        if row.source != source:
+        if row.source != source and not outcome.question.saved:
             grid.end_section()
             grid.add(row.source, *[""] * len(headers))
             source = row.source
         styles = [_find_style(models) for models in cells]
         grid.add(
-            f"  {_name_row(row, cells[0])}",
+            _name_row(row, cells[0]) if source else f"{row.source}{', served' if row.format == SERVED else ''}",
             *(safe_text(text, style=style) for text, style in zip(texts, styles, strict=True)),
         )
     return grid
@@ -121,7 +122,7 @@ def _fill(answer: ModelsAnswer, headers: Sequence[str]) -> Grid:
 
 def _name_row(row: Row, models: Sequence[LoadedModel]) -> str:
     """Return how a row is loaded, and the number of its models."""
-    name = "savedmodel, served" if row.format == "served" else row.format
+    name = f"  {f'{SAVEDMODEL}, {SERVED}' if row.format == SERVED else row.format}"
     if len(models) == 1:
         return name
     saved = sum(each.verdict != "not saved" for each in models)
@@ -251,7 +252,7 @@ def render_models_page(answer: ModelsAnswer) -> str:
             PageLine(
                 (
                     row.source,
-                    _name_row(row, answer.cells[row, outcome.targets[0]]),
+                    _name_row(row, answer.cells[row, outcome.targets[0]]).strip(),
                     *(sum_up(answer.cells[row, target]) for target in outcome.targets),
                 )
             )

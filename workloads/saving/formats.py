@@ -114,13 +114,13 @@ def derive_inputs(tf, model):
         return {name: _derive(spec) for name, spec in model.specs.items()}
     declared = getattr(model, "inputs", None)
     if not declared:
-        raise compat.Refused("The model does not say what its inputs are; define inputs(tf) in the file of --model.")
+        raise compat.Refused("The model does not say what its inputs are: define inputs(tf) in the file of --model.")
     derived = [_derive(each) for each in declared]
-    names = getattr(model, "input_names", [])
-    given = getattr(model, "_nested_inputs", None) or getattr(model, "_inputs_struct", None)
+    # This has had two names, and a tensor is neither true nor false.
+    given = getattr(model, "_nested_inputs", getattr(model, "_inputs_struct", None))
     if isinstance(given, dict):
         keys = sorted(given, key=lambda key: _find_place(declared, given[key]))
-        return dict(zip(keys, derived)) if len(keys) == len(derived) else dict(zip(names, derived))
+        return dict(zip(keys, derived))
     return derived[0] if len(derived) == 1 else derived
 
 

@@ -22,9 +22,12 @@ MOST_LETTERS = 20000
 # The weights of a model that is saved, and of one that takes saved weights, must differ.
 SAVED, LOADED = 1, 2
 STEPS = 3
-# Keras says this of a class or function that it cannot find. Old releases also say it of their own, and these need no
-# custom object.
-UNKNOWN = re.compile(r"(?:Unknown|Could not locate) \w+:? '?(\w+)'?")
+# Keras says this of a class or function that it cannot find. It also says it of those of other releases of Keras, and
+# these are no custom objects.
+UNKNOWN = re.compile(
+    r"(?:Unknown(?: \w+)+: |Could not locate \w+ |Could not deserialize \w+ (?=\S+ because its parent module))'?(\w+)'?"
+)
+INTERNAL = ("Functional",)
 OF_KERAS = ("activations", "initializers", "layers", "losses", "metrics", "models", "optimizers", "regularizers")
 
 
@@ -102,7 +105,13 @@ def _load(tf, defined, name, params, folder, answer):
     loaded = formats.load(tf, path, kind, objects, lambda: _build(tf, defined, LOADED)[0])
     answer["seconds"] = time.perf_counter() - begun
     targets = defined.targets(tf) if kind in ("keras", "h5", "savedmodel") else None
-    _describe(tf, loaded, _find_inputs(tf, defined, loaded), targets, answer)
+    try:
+        inputs = _find_inputs(tf, defined, loaded)
+    except compat.Refused as unknown:
+        # It loads, and cannot be called.
+        answer["message"] = str(unknown)
+        return
+    _describe(tf, loaded, inputs, targets, answer)
 
 
 def _build(tf, defined, seed):
@@ -151,7 +160,8 @@ def _find_custom(tf, message):
     """Return the name of the custom object that is missing, or ''."""
     names = UNKNOWN.findall(message)
     places = [getattr(tf.keras, name, None) for name in OF_KERAS]
-    return next((name[:100] for name in names if not any(hasattr(place, name) for place in places)), "")
+    known = {name for name in names if name in INTERNAL or any(hasattr(place, name) for place in places)}
+    return next((name[:100] for name in names if name not in known), "")
 
 
 def _shorten(text):
