@@ -186,8 +186,9 @@ def _find_gate_error(answer: "ModelsAnswer", gates: tuple[str, ...]) -> TfCompar
     if gates and not answer.models:
         return NothingSelected("--fail-on: no model was loaded")
     counts = {gate: sum(each.verdict == GATES[gate] for each in answer.models) for gate in gates}
-    found = [f"{count} {gate}" for gate, count in counts.items() if count]
+    found = {gate: count for gate, count in counts.items() if count}
     if not found:
         return None
-    text = f"--fail-on {','.join(gates)}: {', '.join(found)} of {len(answer.models)} loads"
-    return ArmsDied(text) if set(found) == {f"{counts['died']} died"} else OutcomeFound(text)
+    listed = ", ".join(f"{count} {gate}" for gate, count in found.items())
+    failure = ArmsDied if set(found) == {"died"} else OutcomeFound
+    return failure(f"--fail-on {','.join(gates)}: {listed} of {len(answer.models)} loads")

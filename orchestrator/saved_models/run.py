@@ -94,14 +94,15 @@ def compare_models(question: ModelsQuestion, options: RunOptions, view: View) ->
     begun = time.monotonic()
     fewest = 1 if question.saved else 2
     with TemporaryDirectory(prefix="tfcompare-") as scratch:
-        own = Path(scratch) / "own"
+        own, placed = Path(scratch) / "own", Path(scratch) / SHELF
         _compose(question, own)
+        _compose(question, placed)
+        given = _place_given(question.saved, placed)
         options = replace(options, own_workloads=own, selected=(WORKLOAD,))
         planned = plan_run(options, view, fewest=fewest)
         with open_session(planned, RUNS / planned.run, view) as opened:
             shelf = opened.folder.path / SHELF
-            _compose(question, shelf)
-            given = _place_given(question.saved, shelf)
+            shutil.move(placed, shelf)
             opened = pin_workloads(opened)
             session = prepare_environments(opened)
             session.folder.write_manifest(make_manifest(opened.planned, session.environments))
