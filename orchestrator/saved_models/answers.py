@@ -31,7 +31,7 @@ Text = Annotated[str, BeforeValidator(lambda text: clean(text, LONGEST_MESSAGE))
 Sketched = Annotated[str, Field(max_length=LONGEST)]
 
 
-class Answer(BaseModel):
+class ModelReply(BaseModel):
     """The end of saving or loading one model, as the worker or the host says."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -54,20 +54,20 @@ class Answer(BaseModel):
             return self.message[:LONGEST_REASON].rstrip(".")
         if self.custom:
             return f"needs the custom object {self.custom}: return it from custom_objects(tf) in the file of --model"
-        line = find_line(self.message)
+        line = pick_line(self.message)
         return STAGES[self.stage] + (f"{self.kind}: {line}" if line else self.kind)
 
 
-def read_answer(root: Path, path: Path) -> Answer | None:
+def read_answer(root: Path, path: Path) -> ModelReply | None:
     """Return a worker's answer, or None if there is none that a worker of ours would give."""
     try:
-        answer = Answer.model_validate_json(files.read(root, path, MOST_BYTES))
+        answer = ModelReply.model_validate_json(files.read(root, path, MOST_BYTES))
     except (OSError, ValidationError, ValueError, RecursionError):
         return None
     return None if answer.outcome == "died" else answer
 
 
-def find_line(message: str) -> str:
+def pick_line(message: str) -> str:
     """Return the line of a message that says what is wrong: the innermost error that it quotes, or its beginning."""
     text = COLOUR.sub("", NESTED.split(message)[-1])
     lines = (TAIL.split(line, maxsplit=1)[0].strip(" .") for line in text.splitlines())

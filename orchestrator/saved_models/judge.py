@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from orchestrator.results.sketches import find_distance, read_sketch, show_share
-from orchestrator.saved_models.answers import Answer
-from orchestrator.saved_models.run import ModelsOutcome, Row
+from orchestrator.saved_models.answers import ModelReply
+from orchestrator.saved_models.run import ModelRow, ModelsOutcome
 
 Verdict = Literal["ok", "differs", "dies", "refused", "not saved", "not compared", "not run"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -16,7 +16,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 class LoadedModel:
     """A model of a row, loaded in a target; `difference` is the share by which its results differ."""
 
-    row: Row
+    row: ModelRow
     target: str
     model: str
     verdict: Verdict
@@ -55,17 +55,17 @@ def judge_models(outcome: ModelsOutcome) -> tuple[LoadedModel, ...]:
     return tuple(judged)
 
 
-def find_saved_format(row: Row) -> str:
+def find_saved_format(row: ModelRow) -> str:
     return "savedmodel" if row.format == "served" else row.format
 
 
-def _find_first(answers: Iterable[Answer | None]) -> Answer | None:
+def _find_first(answers: Iterable[ModelReply | None]) -> ModelReply | None:
     """Return the first target's answer that has a result: files that were given come without one."""
     return next((answer for answer in answers if answer and answer.output), None)
 
 
 def _judge(
-    outcome: ModelsOutcome, saved: Answer, expected: Answer | None, loaded: Answer | None, target: str
+    outcome: ModelsOutcome, saved: ModelReply, expected: ModelReply | None, loaded: ModelReply | None, target: str
 ) -> tuple[Verdict, str, float | None]:
     if saved.outcome != "done":
         return ("refused" if saved.outcome == "refused" else "not saved"), saved.reason, None
@@ -79,7 +79,7 @@ def _judge(
     return compare_answers(expected, loaded)
 
 
-def compare_answers(expected: Answer, loaded: Answer) -> tuple[Verdict, str, float | None]:
+def compare_answers(expected: ModelReply, loaded: ModelReply) -> tuple[Verdict, str, float | None]:
     """Compare what two models return, and what they return after a further training step if both were trained."""
     difference = 0.0
     for when, one, other in (
@@ -103,13 +103,13 @@ def compare_answers(expected: Answer, loaded: Answer) -> tuple[Verdict, str, flo
 
 
 @dataclass(frozen=True)
-class Failure:
+class ModelFailure:
     """A verdict that some models share for one reason; `places` are where it was seen."""
 
     verdict: Verdict
     reason: str
     models: tuple[str, ...]
-    places: tuple[tuple[Row, str], ...]
+    places: tuple[tuple[ModelRow, str], ...]
     count: int
 
 

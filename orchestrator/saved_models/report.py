@@ -15,9 +15,17 @@ from orchestrator.options import VENV
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.html.answer import AnswerPage, PageLine, PageTable, render_answer
 from orchestrator.reports.html.rows import TableColumn
-from orchestrator.saved_models.judge import VERDICTS, Failure, LoadedModel, Verdict, judge_models, name_count, sum_up
+from orchestrator.saved_models.judge import (
+    VERDICTS,
+    LoadedModel,
+    ModelFailure,
+    Verdict,
+    judge_models,
+    name_count,
+    sum_up,
+)
 from orchestrator.saved_models.question import SAVEDMODEL, SERVED
-from orchestrator.saved_models.run import GIVEN, OWN, ModelsOutcome, Row
+from orchestrator.saved_models.run import GIVEN, OWN, ModelRow, ModelsOutcome
 from orchestrator.terminal import output_file
 from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.strict_json import dump, pick
@@ -45,21 +53,21 @@ class ModelsAnswer:
         return judge_models(self.outcome)
 
     @cached_property
-    def cells(self) -> dict[tuple[Row, str], list[LoadedModel]]:
-        cells: dict[tuple[Row, str], list[LoadedModel]] = {}
+    def cells(self) -> dict[tuple[ModelRow, str], list[LoadedModel]]:
+        cells: dict[tuple[ModelRow, str], list[LoadedModel]] = {}
         for each in self.models:
             cells.setdefault((each.row, each.target), []).append(each)
         return cells
 
     @cached_property
-    def failures(self) -> tuple[Failure, ...]:
+    def failures(self) -> tuple[ModelFailure, ...]:
         """What went wrong, each once, the most frequent first."""
         alike: dict[tuple[Verdict, str], list[LoadedModel]] = {}
         for each in self.models:
             if each.verdict != "ok":
                 alike.setdefault((each.verdict, NAMES.sub("0", each.reason)), []).append(each)
         found = [
-            Failure(
+            ModelFailure(
                 verdict,
                 models[0].reason,
                 tuple(dict.fromkeys(self.name_model(each.model) for each in models)),
@@ -120,7 +128,7 @@ def _fill(answer: ModelsAnswer, headers: Sequence[str]) -> Grid:
     return grid
 
 
-def _name_row(row: Row, models: Sequence[LoadedModel]) -> str:
+def _name_row(row: ModelRow, models: Sequence[LoadedModel]) -> str:
     """Return how a row is loaded, and the number of its models."""
     name = f"  {f'{SAVEDMODEL}, {SERVED}' if row.format == SERVED else row.format}"
     if len(models) == 1:
@@ -145,7 +153,7 @@ def _tell_failures(answer: ModelsAnswer) -> Iterator[str]:
         yield f"and {format_count(left, 'more reason')}; {REPORT} and the page have all"
 
 
-def tell_failure(failure: Failure, models: Sequence[str]) -> tuple[str, str]:
+def tell_failure(failure: ModelFailure, models: Sequence[str]) -> tuple[str, str]:
     """Return what went wrong, and where; `models` are all that could be concerned."""
     names = "all models" if set(failure.models) == set(models) else ", ".join(failure.models)
     places: dict[str, list[str]] = {}

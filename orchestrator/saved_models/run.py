@@ -33,9 +33,9 @@ from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.evaluation import FIRST_ROUND
 from orchestrator.results.find_runs import RUNS
-from orchestrator.saved_models.answers import Answer, read_answer
+from orchestrator.saved_models.answers import ModelReply, read_answer
 from orchestrator.saved_models.question import SAVEDMODEL, SERVED, SUFFIXES, ModelsQuestion, SavedFile
-from orchestrator.saved_models.take import NotTaken, take
+from orchestrator.saved_models.take import NotTaken, take_model
 from orchestrator.terminal.view import View
 
 # The container's file, the folder of the user's code in it, and the folder that the second phase reads.
@@ -48,7 +48,7 @@ Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, order=True)
-class Row:
+class ModelRow:
     """What is loaded: the target that saved it, or the file that was given, and how it is loaded."""
 
     source: str
@@ -59,13 +59,13 @@ class Row:
 class SavedModel:
     """How saving a model ended, and how large it is."""
 
-    answer: Answer
+    answer: ModelReply
     bytes: int = 0
 
 
 # The keys are the target or file, the format and the model; and the row, the target that loads it and the model.
 Saves = dict[tuple[str, str, str], SavedModel]
-Loads = dict[tuple[Row, str, str], Answer]
+Loads = dict[tuple[ModelRow, str, str], ModelReply]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +83,10 @@ class ModelsOutcome:
     failures: tuple[EnvironmentFailed, ...] = ()
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[ModelRow, ...]:
         """The rows in the order of what was saved."""
         sources = dict.fromkeys((source, format) for source, format, _ in self.saves)
-        return tuple(Row(source, as_loaded) for source, format in sources for as_loaded in _list_loads(format))
+        return tuple(ModelRow(source, as_loaded) for source, format in sources for as_loaded in _list_loads(format))
 
 
 def compare_models(question: ModelsQuestion, options: RunOptions, view: View) -> ModelsOutcome:
@@ -151,12 +151,12 @@ def _place_given(saved: Sequence[SavedFile], shelf: Path) -> Saves:
         folder.mkdir(mode=0o755)
         place = Path(os.path.abspath(each.path))
         try:
-            size = take(place.parent, place, folder / _name_file(GIVEN, each.format), names=None)
+            size = take_model(place.parent, place, folder / _name_file(GIVEN, each.format), names=None)
         except NotTaken as wrong:
             raise UsageError(f"--saved: {each.path}: {wrong}") from wrong
         except OSError as error:
             raise UsageError(f"--saved: {each.path}: {error.strerror}") from error
-        placed[each.path.name, each.format, GIVEN] = SavedModel(Answer(outcome="done"), size)
+        placed[each.path.name, each.format, GIVEN] = SavedModel(ModelReply(outcome="done"), size)
     return placed
 
 
@@ -221,7 +221,9 @@ class _Asked:
                     self.view.preparing(str(target), f"loading {as_loaded} of {source}")
                     order = _Order("load", as_loaded, f"{source}-{format}")
                     answers = self._handle(workers, target, order, names=names)
-                    done |= {(Row(source, as_loaded), str(target), name): answer for name, answer in answers.items()}
+                    done |= {
+                        (ModelRow(source, as_loaded), str(target), name): answer for name, answer in answers.items()
+                    }
             return done
 
         if not rows:
@@ -249,22 +251,22 @@ class _Asked:
     def _handle(
         self, workers: Workers, target: Target, order: _Order, keep: Path | None = None,
         sizes: dict[str, int] | None = None, names: Sequence[str] = (),
-    ) -> dict[str, Answer]:  # fmt: skip
+    ) -> dict[str, ModelReply]:  # fmt: skip
         """Return the answer of each model; after a death, the models that have none are tried again one by one."""
-        answers: dict[str, Answer] = {}
+        answers: dict[str, ModelReply] = {}
         waiting = [list(names or self.names)]
         while waiting:
             models = waiting.pop(0)
             reason = self._attempt(workers, target, order, models, answers, keep, {} if sizes is None else sizes)
             left = [name for name in models if name not in answers]
             if left and (len(models) == 1 or str(target) in self.lost):
-                answers |= dict.fromkeys(left, Answer(outcome="died", message=reason or "it gave no answer"))
+                answers |= dict.fromkeys(left, ModelReply(outcome="died", message=reason or "it gave no answer"))
             elif left:
                 waiting[:0] = [left[:1], left[1:]] if len(left) > 1 else [left]
         return answers
 
     def _attempt(
-        self, workers: Workers, target: Target, order: _Order, models: Sequence[str], answers: dict[str, Answer],
+        self, workers: Workers, target: Target, order: _Order, models: Sequence[str], answers: dict[str, ModelReply],
         keep: Path | None, sizes: dict[str, int],
     ) -> str:  # fmt: skip
         """Give an order, add what it answers, and return what its replicate died of."""
@@ -305,7 +307,7 @@ class _Asked:
         return reason
 
     def _read(
-        self, into: Path, name: str, order: _Order, answers: dict[str, Answer], keep: Path | None,
+        self, into: Path, name: str, order: _Order, answers: dict[str, ModelReply], keep: Path | None,
         sizes: dict[str, int],
     ) -> None:  # fmt: skip
         answer = read_answer(into.parent, into / f"{name}.json")
@@ -314,11 +316,11 @@ class _Asked:
         if keep and answer.outcome == "done":
             file = _name_file(name, order.format)
             try:
-                sizes[name] = take(into.parent, into / file, keep / file)
+                sizes[name] = take_model(into.parent, into / file, keep / file)
             except NotTaken as wrong:
-                answer = Answer(outcome="died", message=f"what it saved is not used: {wrong}")
+                answer = ModelReply(outcome="died", message=f"what it saved is not used: {wrong}")
             except OSError as error:
-                answer = Answer(outcome="died", message=f"what it saved cannot be read: {error.strerror}")
+                answer = ModelReply(outcome="died", message=f"what it saved cannot be read: {error.strerror}")
         answers[name] = answer
 
 

@@ -25,7 +25,7 @@ class _Count:
     bytes: int = 0
 
 
-def take(root: Path, place: Path, target: Path, names: int | None = 1) -> int:
+def take_model(root: Path, place: Path, target: Path, names: int | None = 1) -> int:
     """Copy a file or a folder below `root` to `target`, and return its bytes; raise NotTaken, or OSError.
 
     Nothing is followed or opened that is no regular file with exactly `names` names. With None, the number of names is

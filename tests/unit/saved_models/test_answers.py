@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.saved_models.answers import MOST_BYTES, Answer, find_line, read_answer
+from orchestrator.saved_models.answers import MOST_BYTES, ModelReply, pick_line, read_answer
 
 GOOD = {
     "outcome": "done",
@@ -51,21 +51,21 @@ MESSAGES = (
 
 @pytest.mark.parametrize(("message", "line"), MESSAGES)
 def test_the_line_that_matters_is_found(message: str, line: str):
-    assert find_line(message) == line
+    assert pick_line(message) == line
 
 
 def test_a_long_line_ends_with_a_sentence_or_is_cut():
-    assert find_line("a" * 110 + ". Advice follows. More advice") == "a" * 110
-    assert len(find_line("b" * 5000)) == 240
+    assert pick_line("a" * 110 + ". Advice follows. More advice") == "a" * 110
+    assert len(pick_line("b" * 5000)) == 240
 
 
 def test_a_reason_says_at_which_step_an_error_was_raised():
     raised = {"outcome": "raised", "kind": "ValueError", "message": "no"}
-    assert Answer.model_validate(raised).reason == "ValueError: no"
-    assert Answer.model_validate({**raised, "stage": "train"}).reason == (
+    assert ModelReply.model_validate(raised).reason == "ValueError: no"
+    assert ModelReply.model_validate({**raised, "stage": "train"}).reason == (
         "it loads, but further training raises ValueError: no"
     )
-    assert "needs the custom object Scale" in Answer.model_validate({**raised, "custom": "Scale"}).reason
+    assert "needs the custom object Scale" in ModelReply.model_validate({**raised, "custom": "Scale"}).reason
 
 
 def write(folder: Path, text: str) -> Path:

@@ -6,22 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.saved_models.answers import Answer
+from orchestrator.saved_models.answers import ModelReply
 from orchestrator.saved_models.judge import LoadedModel, Verdict, compare_answers, judge_models, sum_up
 from orchestrator.saved_models.question import ModelsQuestion
 from orchestrator.saved_models.report import ModelsAnswer
-from orchestrator.saved_models.run import ModelsOutcome, Row, SavedModel
+from orchestrator.saved_models.run import ModelRow, ModelsOutcome, SavedModel
 from workloads.sketches import sketch
 
 VALUES = np.random.RandomState(0).normal(size=(4, 2)).astype("float32")
 
 
-def done(output: Any = VALUES, after: Any = None) -> Answer:
-    return Answer(outcome="done", output=sketch(output), after="" if after is None else sketch(after))
+def done(output: Any = VALUES, after: Any = None) -> ModelReply:
+    return ModelReply(outcome="done", output=sketch(output), after="" if after is None else sketch(after))
 
 
-RAISED = Answer(outcome="raised", kind="ValueError", message="no such layer")
-REFUSED = Answer(outcome="refused", message="not here")
+RAISED = ModelReply(outcome="raised", kind="ValueError", message="no such layer")
+REFUSED = ModelReply(outcome="refused", message="not here")
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,10 @@ REFUSED = Answer(outcome="refused", message="not here")
         # What serves a model does not train it.
         (done(after=VALUES + 1), done(), "ok"),
         (done({}), done({}), "not compared"),
-        (done(), Answer(outcome="done", output="no sketch"), "not compared"),
+        (done(), ModelReply(outcome="done", output="no sketch"), "not compared"),
     ],
 )
-def test_equal_is_ok_and_different_is_named(saved: Answer, loaded: Answer, verdict: str):
+def test_equal_is_ok_and_different_is_named(saved: ModelReply, loaded: ModelReply, verdict: str):
     found, reason, _ = compare_answers(saved, loaded)
     assert found == verdict
     assert bool(reason) == (verdict != "ok")
@@ -58,7 +58,7 @@ def test_a_difference_says_when_and_how_large_it_is():
 
 
 def outcome(
-    saves: dict[tuple[str, str, str], Answer], loads: dict[tuple[str, str, str, str], Answer], **more: Any
+    saves: dict[tuple[str, str, str], ModelReply], loads: dict[tuple[str, str, str, str], ModelReply], **more: Any
 ) -> ModelsOutcome:
     """An outcome; loads are by source, format, target and model."""
     return ModelsOutcome(
@@ -67,7 +67,9 @@ def outcome(
         engine="venv",
         targets=("2.8.4", "2.16.2"),
         saves={key: SavedModel(answer, 100) for key, answer in saves.items()},
-        loads={(Row(source, form), target, model): answer for (source, form, target, model), answer in loads.items()},
+        loads={
+            (ModelRow(source, form), target, model): answer for (source, form, target, model), answer in loads.items()
+        },
         lost=more.pop("lost", {}),
         seconds=60.0,
         **more,
@@ -107,19 +109,22 @@ def test_a_saved_model_is_loaded_with_and_without_keras():
 
 
 def test_a_file_that_was_given_is_expected_to_return_what_it_returns_first():
-    given = {("old.h5", "h5", "given"): Answer(outcome="done")}
+    given = {("old.h5", "h5", "given"): ModelReply(outcome="done")}
     loads = {("old.h5", "h5", "2.8.4", "given"): RAISED, ("old.h5", "h5", "2.16.2", "given"): done()}
     assert list(verdicts(outcome(given, loads)).values()) == ["dies", "ok"]
     loads["old.h5", "h5", "2.8.4", "given"] = done(VALUES + 1)
     assert list(verdicts(outcome(given, loads)).values()) == ["ok", "differs"]
-    loads["old.h5", "h5", "2.8.4", "given"] = Answer(outcome="done", message="unknown inputs")
+    loads["old.h5", "h5", "2.8.4", "given"] = ModelReply(outcome="done", message="unknown inputs")
     assert list(verdicts(outcome(given, loads)).values()) == ["not compared", "ok"]
 
 
 def test_a_target_that_was_lost_has_not_run():
     found = outcome(
         {("2.8.4", "h5", "a"): done()},
-        {("2.8.4", "h5", "2.8.4", "a"): done(), ("2.8.4", "h5", "2.16.2", "a"): Answer(outcome="died", message="gone")},
+        {
+            ("2.8.4", "h5", "2.8.4", "a"): done(),
+            ("2.8.4", "h5", "2.16.2", "a"): ModelReply(outcome="died", message="gone"),
+        },
         lost={"2.16.2": "gone"},
     )
     assert list(verdicts(found).values()) == ["ok", "not run"]
@@ -139,13 +144,13 @@ def test_a_target_that_was_lost_has_not_run():
     ],
 )
 def test_a_cell_sums_up(kinds: list[Verdict], text: str):
-    row = Row("2.8.4", "h5")
+    row = ModelRow("2.8.4", "h5")
     assert sum_up([LoadedModel(row=row, target="2.16.2", model="a", verdict=kind) for kind in kinds]) == text
 
 
 def test_a_reason_is_named_once_with_all_its_models():
-    def fail(layer: str) -> Answer:
-        return Answer(
+    def fail(layer: str) -> ModelReply:
+        return ModelReply(
             outcome="raised", kind="ValueError", message=f"Layer '{layer}' expected 2 variables, but received 0"
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.saved_models import take as taking
-from orchestrator.saved_models.take import NotTaken, take
+from orchestrator.saved_models.take import NotTaken, take_model
 
 
 def make_saved_model(folder: Path) -> Path:
@@ -21,10 +21,10 @@ def make_saved_model(folder: Path) -> Path:
 def test_a_file_and_a_folder_are_copied_with_their_sizes(tmp_path: Path):
     (tmp_path / "left").mkdir()
     (tmp_path / "left" / "model.keras").write_bytes(b"zip")
-    assert take(tmp_path, tmp_path / "left" / "model.keras", tmp_path / "copy.keras") == 3
+    assert take_model(tmp_path, tmp_path / "left" / "model.keras", tmp_path / "copy.keras") == 3
     assert (tmp_path / "copy.keras").read_bytes() == b"zip"
     saved = make_saved_model(tmp_path / "left")
-    assert take(tmp_path, saved, tmp_path / "copy") == 13
+    assert take_model(tmp_path, saved, tmp_path / "copy") == 13
     assert {path.name for path in (tmp_path / "copy").rglob("*")} == {path.name for path in saved.rglob("*")}
     assert all(
         path.stat().st_mode & 0o077 == (0o055 if path.is_dir() else 0o044) for path in tmp_path.glob("copy/**/*")
@@ -82,14 +82,14 @@ def test_anything_else_is_not_taken_and_leaves_nothing(tmp_path: Path, leave: Ca
     saved = make_saved_model(tmp_path / "left")
     leave(saved)
     with pytest.raises(NotTaken, match=words):
-        take(tmp_path, saved, tmp_path / "copy")
+        take_model(tmp_path, saved, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
 def test_the_model_itself_is_no_link(tmp_path: Path):
     (tmp_path / "model.h5").symlink_to("/etc/passwd")
     with pytest.raises(NotTaken, match="it is a symbolic link"):
-        take(tmp_path, tmp_path / "model.h5", tmp_path / "copy.h5")
+        take_model(tmp_path, tmp_path / "model.h5", tmp_path / "copy.h5")
 
 
 def test_a_link_in_the_way_to_it_is_not_followed(tmp_path: Path):
@@ -97,11 +97,11 @@ def test_a_link_in_the_way_to_it_is_not_followed(tmp_path: Path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "save-1").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):
-        take(tmp_path / "results", tmp_path / "results" / "save-1" / "model", tmp_path / "copy")
+        take_model(tmp_path / "results", tmp_path / "results" / "save-1" / "model", tmp_path / "copy")
 
 
 def test_a_large_one_is_not_taken(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(taking, "MOST_BYTES", 12)
     with pytest.raises(NotTaken, match="more than"):
-        take(tmp_path, make_saved_model(tmp_path), tmp_path / "copy")
+        take_model(tmp_path, make_saved_model(tmp_path), tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
