@@ -10,6 +10,7 @@ import typer
 from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import (
+    BudgetFlags,
     GpuFlags,
     InstallationFlags,
     MachineFlags,
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from orchestrator.saved_models.report import ModelsAnswer
 
 # The words of --fail-on, and the verdict that each is about.
-GATES = {"died": "dies", "differs": "differs", "refused": "refused"}
+GATES = {"died": "dies", "differs": "differs", "refused": "refused", "slower": "slower"}
+# Each target that saved is the baseline of a run of this length.
+BUDGET_S = 300.0
 PANEL = "Models"
 
 app = typer.Typer()
@@ -46,6 +49,7 @@ def compare_saved(
     gpu: GpuFlags,
     installation: InstallationFlags,
     seed: SeedFlags,
+    budget: BudgetFlags,
     folder: RunFolderFlags,
     report: ReportFormatFlags,
     verbosity: VerbosityFlags,
@@ -101,13 +105,22 @@ def compare_saved(
     details: Annotated[
         bool, typer.Option("--details", help="Also print each model, with sizes and times.", rich_help_panel="Output")
     ] = False,
+    time: Annotated[
+        bool,
+        typer.Option(
+            "--time",
+            help="Then measure how long models take to load, against the target that saved them. Takes --budget, or 5 "
+            "minutes, per target that saved some.",
+            rich_help_panel="Measuring",
+        ),
+    ] = False,
     fail_on: Annotated[
         str | None,
         choice(
             "--fail-on",
             "outcome",
             GATES,
-            "Exit with 1 if a loaded model differs or is refused, and with 6 if one died, as listed here.",
+            "Exit with 1 if a model differs, is refused or loads slower, and with 6 if one died, as listed here.",
             several=True,
             rich_help_panel="Output",
         ),
@@ -151,14 +164,25 @@ def compare_saved(
 
         options = replace(options, versions=cross(named, vary, options.environments.device))
     say_ignored(options.environments, verbosity.view)
+    from orchestrator.saved_models.judge import judge_models
     from orchestrator.saved_models.run import compare_models
+    from orchestrator.saved_models.timing import time_loads
 
+    if (budget_s := parse.budget(budget.budget)) and not time:
+        raise UsageError("--budget limits what --time measures: add --time")
+    if time and saved:
+        raise UsageError(
+            "--time compares with the target that saved a model, which is unknown of --saved: leave it out"
+        )
     with verbosity.watch() as watching:
         outcome = compare_models(question, options, watching)
+        judged = judge_models(outcome)
+        if time:
+            judged = time_loads(outcome, judged, options, budget_s or BUDGET_S, watching)
     from orchestrator.saved_models.report import ModelsAnswer, layout_models, models_as_object, write_models
     from orchestrator.saved_models.run import find_failure
 
-    answer = ModelsAnswer(outcome)
+    answer = ModelsAnswer(outcome, judged)
     if report.format == "json":
         print(strict_json.dump(models_as_object(answer), indent=2))
     elif report.format == "table":

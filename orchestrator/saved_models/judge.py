@@ -1,20 +1,26 @@
 """Judges what was loaded: it returns what was saved, or something else, or it does not load."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from orchestrator.results.sketches import find_distance, read_sketch, show_share
 from orchestrator.saved_models.answers import ModelReply
+from orchestrator.saved_models.question import SAVEDMODEL, SERVED
 from orchestrator.saved_models.run import ModelRow, ModelsOutcome
 
-Verdict = Literal["ok", "differs", "dies", "refused", "not saved", "not compared", "not run"]
+Verdict = Literal["ok", "slower", "differs", "dies", "refused", "not saved", "not compared", "not run"]
+# A cell says this of a model that loads and is certainly slower at it than in the target that saved it.
+WORDS: Mapping[str, str] = {"slower": "loads slower"}
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedModel:
-    """A model of a row, loaded in a target; `difference` is the share by which its results differ."""
+    """A model of a row, loaded in a target; `difference` is the share by which its results differ.
+
+    `ratio` is the time to load it, as a share of that in the target that saved it, if both were measured.
+    """
 
     row: ModelRow
     target: str
@@ -25,6 +31,7 @@ class LoadedModel:
     bytes: int | None = None
     save_s: float | None = None
     load_s: float | None = None
+    ratio: float | None = None
 
 
 def judge_models(outcome: ModelsOutcome) -> tuple[LoadedModel, ...]:
@@ -32,7 +39,7 @@ def judge_models(outcome: ModelsOutcome) -> tuple[LoadedModel, ...]:
     judged = []
     for row in outcome.rows:
         for (source, format, model), saved in outcome.saves.items():
-            if (source, format) != (row.source, find_saved_format(row)):
+            if (source, format) != (row.source, find_saved_format(row.format)):
                 continue
             loads = {target: outcome.loads.get((row, target, model)) for target in outcome.targets}
             expected = saved.answer if saved.answer.output else _find_first(loads.values())
@@ -55,8 +62,9 @@ def judge_models(outcome: ModelsOutcome) -> tuple[LoadedModel, ...]:
     return tuple(judged)
 
 
-def find_saved_format(row: ModelRow) -> str:
-    return "savedmodel" if row.format == "served" else row.format
+def find_saved_format(format: str) -> str:
+    """Return how a model was saved that is loaded in this way."""
+    return SAVEDMODEL if format == SERVED else format
 
 
 def _find_first(answers: Iterable[ModelReply | None]) -> ModelReply | None:
@@ -121,7 +129,7 @@ def sum_up(models: Sequence[LoadedModel]) -> str:
     counts = {verdict: sum(each.verdict == verdict for each in judged) for verdict in VERDICTS}
     kinds = [verdict for verdict in VERDICTS if counts[verdict]]
     if len(kinds) == 1 and (kinds[0] in ("ok", "refused", "not run") or len(judged) == 1):
-        return kinds[0]
+        return WORDS.get(kinds[0], kinds[0])
     if len(kinds) == 1:
         return f"all {name_count(kinds[0], len(judged)).partition(' ')[2]}"
     return ", ".join(name_count(verdict, counts[verdict]) for verdict in kinds if verdict != "ok")
@@ -129,5 +137,5 @@ def sum_up(models: Sequence[LoadedModel]) -> str:
 
 def name_count(verdict: Verdict, count: int) -> str:
     """Return `2 die` or `1 dies`."""
-    several = {"dies": "die", "differs": "differ"}
-    return f"{count} {several.get(verdict, verdict) if count > 1 else verdict}"
+    several = {"dies": "die", "differs": "differ", "slower": "load slower"}
+    return f"{count} {several.get(verdict, verdict) if count > 1 else WORDS.get(verdict, verdict)}"

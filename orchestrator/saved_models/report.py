@@ -20,7 +20,6 @@ from orchestrator.saved_models.judge import (
     LoadedModel,
     ModelFailure,
     Verdict,
-    judge_models,
     name_count,
     sum_up,
 )
@@ -34,12 +33,19 @@ from orchestrator.terminal.text import safe_text
 SCHEMA = "tfcompare.models/1"
 REPORT, PAGE = "models.json", "report.html"
 STYLES = {"dies": "bold red", "differs": "bold red", "ok": "green"}
-PAGE_STYLES = {"dies": "died", "differs": "slower", "ok": "same", "refused": "refused", "not saved": "refused"}
+PAGE_STYLES = {
+    "dies": "died",
+    "differs": "slower",
+    "ok": "same",
+    "slower": "slower",
+    "refused": "refused",
+    "not saved": "refused",
+}
 # A table of all formats and versions has this many reasons at most; the page and JSON have all.
 MOST_SHOWN, MOST_PLACES, NARROWEST = 12, 3, 24
 # Reasons that differ in nothing else are one: numbers, and the names of layers.
 NAMES = re.compile(r"(?<=[Ll]ayer )['\"][^'\"]*['\"]|(?<=_)\d+|\b\d+\b")
-ORDER = ("differs", "dies", "not run", "not compared", "not saved", "refused")
+ORDER = ("differs", "dies", "slower", "not run", "not compared", "not saved", "refused")
 
 
 @dataclass(frozen=True)
@@ -47,10 +53,7 @@ class ModelsAnswer:
     """An outcome with its verdicts."""
 
     outcome: ModelsOutcome
-
-    @cached_property
-    def models(self) -> tuple[LoadedModel, ...]:
-        return judge_models(self.outcome)
+    models: tuple[LoadedModel, ...]
 
     @cached_property
     def cells(self) -> dict[tuple[ModelRow, str], list[LoadedModel]]:
@@ -221,7 +224,7 @@ def models_as_object(answer: ModelsAnswer) -> dict[str, Any]:
                 "format": each.row.format,
                 "loaded_in": each.target,
                 "model": answer.name_model(each.model) or None,
-                **pick(each, "verdict reason? difference bytes save_s load_s"),
+                **pick(each, "verdict reason? difference bytes save_s load_s ratio"),
             }
             for each in answer.models
         ],

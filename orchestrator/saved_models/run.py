@@ -76,6 +76,8 @@ class ModelsOutcome:
     path: Path
     engine: str
     targets: tuple[str, ...]
+    # The targets as the user wrote them.
+    texts: tuple[str, ...]
     saves: Saves
     loads: Loads
     lost: Mapping[str, str]
@@ -95,8 +97,8 @@ def compare_models(question: ModelsQuestion, options: RunOptions, view: View) ->
     fewest = 1 if question.saved else 2
     with TemporaryDirectory(prefix="tfcompare-") as scratch:
         own, placed = Path(scratch) / "own", Path(scratch) / SHELF
-        _compose(question, own)
-        _compose(question, placed)
+        compose_folder(question, own)
+        compose_folder(question, placed)
         given = _place_given(question.saved, placed)
         options = replace(options, own_workloads=own, selected=(WORKLOAD,))
         planned = plan_run(options, view, fewest=fewest)
@@ -112,11 +114,13 @@ def compare_models(question: ModelsQuestion, options: RunOptions, view: View) ->
             loads = asked.load(saves)
             failures = session.failures
             targets = tuple(str(target) for target in session.plan.targets)
+            assert len(targets) == len(planned.options.versions)
             return ModelsOutcome(
                 question=question,
                 path=session.folder.path,
                 engine=session.plan.engine,
                 targets=targets,
+                texts=planned.options.versions,
                 saves=saves,
                 loads=loads,
                 lost=asked.lost | {failure.target: failure.headline for failure in failures},
@@ -125,10 +129,10 @@ def compare_models(question: ModelsQuestion, options: RunOptions, view: View) ->
             )
 
 
-def _compose(question: ModelsQuestion, folder: Path) -> None:
+def compose_folder(question: ModelsQuestion, folder: Path, workload: str = WORKLOAD) -> None:
     """Write the folder that workers load: the task, and the user's file with what it imports from its folder."""
     folder.mkdir(parents=True)
-    shutil.copyfile(WORKLOADS / "saving" / f"{WORKLOAD}.py", folder / f"{WORKLOAD}.py")
+    shutil.copyfile(WORKLOADS / "saving" / f"{workload}.py", folder / f"{workload}.py")
     if question.code:
         for name, path in {question.code.name: question.code, **imports_of(question.code)}.items():
             target = folder / CODE / name
@@ -151,7 +155,7 @@ def _place_given(saved: Sequence[SavedFile], shelf: Path) -> Saves:
         folder.mkdir(mode=0o755)
         place = Path(os.path.abspath(each.path))
         try:
-            size = take_model(place.parent, place, folder / _name_file(GIVEN, each.format), names=None)
+            size = take_model(place.parent, place, folder / name_file(GIVEN, each.format), names=None)
         except NotTaken as wrong:
             raise UsageError(f"--saved: {each.path}: {wrong}") from wrong
         except OSError as error:
@@ -160,7 +164,7 @@ def _place_given(saved: Sequence[SavedFile], shelf: Path) -> Saves:
     return placed
 
 
-def _name_file(model: str, format: str) -> str:
+def name_file(model: str, format: str) -> str:
     return model + SUFFIXES.get(format, "")
 
 
@@ -314,7 +318,7 @@ class _Asked:
         if answer is None:
             return
         if keep and answer.outcome == "done":
-            file = _name_file(name, order.format)
+            file = name_file(name, order.format)
             try:
                 sizes[name] = take_model(into.parent, into / file, keep / file)
             except NotTaken as wrong:

@@ -69,6 +69,24 @@ def work(tf, params, here):
             json.dump(answer, file)
 
 
+def build_load(tf, params, here):
+    """Return a step that loads one model, to be timed."""
+    kind, name = params["format"], params["model"]
+    reason = formats.refuse_loading(tf, kind)
+    if reason:
+        raise compat.Refused(reason)
+    defined = MODELS[name] if name in MODELS else _read_code(here, params["code"])
+    path = formats.find_path(os.path.join(here, kind), name, kind)
+    objects = defined.custom_objects(tf)
+
+    def step():
+        tf.keras.backend.clear_session()
+        formats.load(tf, path, kind, objects, lambda: _build(tf, defined, LOADED)[0])
+
+    step.no_result = "loading a model returns nothing that has a value"
+    return step
+
+
 def _read_code(here, code):
     if not code:
         return UserModel(None)

@@ -380,13 +380,13 @@ def saved_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         path=folder,
         engine="venv",
         targets=targets,
+        texts=targets,
         saves={(*key, model): SavedModel(ModelReply(outcome="done")) for key in keys for model in MODELS},
         loads={},
         lost={},
         seconds=295.4,
     )
-    shown = ModelsAnswer(outcome)
-    shown.__dict__["models"] = [
+    judged = [
         LoadedModel(row=row, target=target, model=model, verdict=verdict)
         for row in outcome.rows
         for target in targets
@@ -394,7 +394,7 @@ def saved_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         for lost in [2 if (row.source, row.format) in ((old, "h5"), (v13, "h5")) else 0]
         for model, verdict in zip(MODELS, ["not saved"] * lost + [kind] * count + ["ok"] * 10, strict=False)
     ]
-    return render_plain(lambda width: layout_models(shown, width))
+    return render_plain(lambda width: layout_models(ModelsAnswer(outcome, tuple(judged)), width))
 
 
 # What prints the blocks of each page, in their order.

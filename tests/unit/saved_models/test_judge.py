@@ -66,6 +66,7 @@ def outcome(
         path=Path("run"),
         engine="venv",
         targets=("2.8.4", "2.16.2"),
+        texts=("2.8", "2.16"),
         saves={key: SavedModel(answer, 100) for key, answer in saves.items()},
         loads={
             (ModelRow(source, form), target, model): answer for (source, form, target, model), answer in loads.items()
@@ -141,6 +142,8 @@ def test_a_target_that_was_lost_has_not_run():
         (["refused", "refused"], "refused"),
         (["not saved", "dies"], "dies"),
         (["not saved"], "not saved"),
+        (["slower"], "loads slower"),
+        (["slower", "slower", "ok"], "2 load slower"),
     ],
 )
 def test_a_cell_sums_up(kinds: list[Verdict], text: str):
@@ -164,7 +167,7 @@ def test_a_reason_is_named_once_with_all_its_models():
             ("2.8.4", "keras", "2.16.2", "c"): RAISED,
         },
     )
-    assert [(each.reason, each.models, each.count) for each in ModelsAnswer(found).failures] == [
+    assert [(each.reason, each.models, each.count) for each in ModelsAnswer(found, judge_models(found)).failures] == [
         ("ValueError: Layer 'dense_1' expected 2 variables, but received 0", ("a", "b"), 2),
         ("ValueError: no such layer", ("c",), 1),
     ]
