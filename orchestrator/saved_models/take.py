@@ -65,10 +65,14 @@ def _take(within: int, name: str, target: Path, count: _Count, names: int | None
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or (names and status.st_nlink != names):
             raise NotTaken(f"{name if depth else 'it'} is not a regular file with one name")
+        # A file with a hole states its size, and one that grows does not.
+        excess = NotTaken(f"it has more than {MOST_BYTES / 2**20:.0f} MiB")
+        if count.bytes + status.st_size > MOST_BYTES:
+            raise excess
         with target.open("xb") as copy:
             target.chmod(0o644)
             while chunk := source.read(files.CHUNK_BYTES):
                 count.bytes += len(chunk)
                 if count.bytes > MOST_BYTES:
-                    raise NotTaken(f"it has more than {MOST_BYTES / 2**20:.0f} MiB")
+                    raise excess
                 copy.write(chunk)

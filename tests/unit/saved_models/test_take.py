@@ -105,3 +105,11 @@ def test_a_large_one_is_not_taken(tmp_path: Path, monkeypatch):
     with pytest.raises(NotTaken, match="more than"):
         take_model(tmp_path, make_saved_model(tmp_path), tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
+
+
+def test_a_file_with_a_large_hole_is_refused_at_once(tmp_path: Path):
+    with (tmp_path / "model.h5").open("wb") as file:
+        file.truncate(2**41)
+    with pytest.raises(NotTaken, match="more than 2048 MiB"):
+        take_model(tmp_path, tmp_path / "model.h5", tmp_path / "copy.h5")
+    assert not (tmp_path / "copy.h5").exists()
