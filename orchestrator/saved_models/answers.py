@@ -22,7 +22,7 @@ NESTED = re.compile(
 COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 # Behind these, Keras quotes a configuration of thousands of letters, or gives advice.
 TAIL = re.compile(
-    r"\.? ?(Full object config:|\bconfig=\{|using config=|Please ensure|Make sure |Note that if you|Expected: \[)"
+    r"\.? ?(Full object config:|\bconfig=\{|using config=|Please ensure|Make sure |Note that if you|Expected: \[| in binary running on)"
 )
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 STAGES = {"": "", "call": "it loads, but a call raises ", "train": "it loads, but further training raises "}
@@ -53,7 +53,7 @@ class ModelReply(BaseModel):
         if self.outcome != "raised":
             return self.message[:LONGEST_REASON].rstrip(".")
         if self.custom:
-            return f"needs the custom object {self.custom}: return it from custom_objects(tf) in the file of --model"
+            return f"needs the custom object {self.custom}: with --model FILE, custom_objects(tf) returns it"
         line = pick_line(self.message)
         return STAGES[self.stage] + (f"{self.kind}: {line}" if line else self.kind)
 

@@ -12,8 +12,8 @@ from orchestrator.errors import UsageError
 
 # The container side has the same names (workloads/saving).
 MODELS = (
-    "functional", "sequential", "subclassed", "nested", "custom_layer", "custom_loss", "preprocessing", "lstm",
-    "mixed_precision", "optimizer_state",
+    "functional", "sequential", "subclassed", "nested", "custom_layer", "custom_loss", "registered_loss",
+    "preprocessing", "lstm", "mixed_precision", "optimizer_state",
 )  # fmt: skip
 FORMATS = ("keras", "h5", "savedmodel", "weights", "export")
 SAVEDMODEL, SERVED, WEIGHTS = "savedmodel", "served", "weights"

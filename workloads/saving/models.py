@@ -3,7 +3,7 @@
 Every model has `build(tf)`, `inputs(tf)`, `custom_objects(tf)` and, if it is compiled, `targets(tf)`; a user's own file
 has the same functions, of which only `build` is needed. Some shapes come from reports about models that did not load:
 two layers of one type (keras#18830), a model inside a Sequential (keras#19959), a bidirectional LSTM (keras#18913),
-lookups that were adapted (tf-keras#369), a custom loss (keras#20806).
+lookups that were adapted (tf-keras#369), a registered loss (keras#20806).
 """
 import numpy
 
@@ -141,6 +141,28 @@ class CustomLoss(Model):
         return self.compile(tf, model, self.custom_objects(tf)["Weighted"](weight=3.0))
 
 
+class RegisteredLoss(Model):
+    """A loss that Keras finds by the name under which it is registered, as each program that loads it registers it."""
+
+    def targets(self, tf):
+        return draw((ROWS, 2), 2)
+
+    def custom_objects(self, tf):
+        self._register(tf)
+        return {}
+
+    def _register(self, tf):
+        @tf.keras.utils.register_keras_serializable(package="tfcompare")
+        def tripled(wanted, given):
+            return 3.0 * tf.reduce_mean(tf.square(wanted - given), axis=-1)
+
+        return tripled
+
+    def build(self, tf):
+        given = tf.keras.Input((WIDTH,))
+        return self.compile(tf, tf.keras.Model(given, tf.keras.layers.Dense(2)(given)), self._register(tf))
+
+
 class Preprocessing(Model):
     """Layers that learn a vocabulary and a scale from data, as tables of different columns need them."""
 
@@ -152,12 +174,9 @@ class Preprocessing(Model):
         }
 
     def build(self, tf):
-        layers = getattr(tf.keras.layers, "experimental", tf.keras.layers)
-        layers = getattr(layers, "preprocessing", tf.keras.layers)
-        if hasattr(tf.keras.layers, "StringLookup"):
-            layers = tf.keras.layers
+        layers = tf.keras.layers
         if not hasattr(layers, "StringLookup"):
-            raise compat.Refused("Keras has no preprocessing layers before TensorFlow 2.3.")
+            raise compat.Refused("Keras has no layer StringLookup before TensorFlow 2.6.")
         data = self.inputs(tf)
         lookup, numbers = self._make_lookup(layers.StringLookup), self._make_lookup(layers.IntegerLookup)
         scale = layers.Normalization()
@@ -220,6 +239,7 @@ MODELS = {
     "nested": Nested(),
     "custom_layer": CustomLayer(),
     "custom_loss": CustomLoss(),
+    "registered_loss": RegisteredLoss(),
     "preprocessing": Preprocessing(),
     "lstm": Recurrent(),
     "mixed_precision": MixedPrecision(),

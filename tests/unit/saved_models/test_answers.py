@@ -43,6 +43,11 @@ MESSAGES = (
         "received by StringLookup.call():\n  • inputs=tf.Tensor",
         "Table not initialized",
     ),
+    (
+        # The name of a machine is left out.
+        "Op type not registered 'DisableCopyOnRead' in binary running on myhost. Make sure the Op and Kernel are there.",
+        "Op type not registered 'DisableCopyOnRead'",
+    ),
     ("'str' object has no attribute 'quantization_mode'", "'str' object has no attribute 'quantization_mode'"),
     ("\"Unable to open object (object 'vars' doesn't exist)\"", "Unable to open object (object 'vars' doesn't exist)"),
     ("\n\n", ""),
