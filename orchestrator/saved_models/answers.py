@@ -22,7 +22,8 @@ NESTED = re.compile(
 COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 # Behind these, Keras quotes a configuration of thousands of letters, or gives advice.
 TAIL = re.compile(
-    r"\.? ?(Full object config:|\bconfig=\{|using config=|Please ensure|Make sure |Note that if you|Expected: \[| in binary running on)"
+    r"\.? ?(Full object config:|\bconfig=\{|using config=|Please ensure|Make sure |Note that if you|Expected: \["
+    r"|in binary running on )"
 )
 QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 STAGES = {"": "", "call": "it loads, but a call raises ", "train": "it loads, but further training raises "}

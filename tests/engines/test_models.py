@@ -124,6 +124,31 @@ def test_a_missing_custom_object_is_named(tfcompare: str, tmp_path: Path) -> Non
     assert all(str(reason).startswith("needs the custom object Versioned: ") for reason in reasons.values())
 
 
+@pytest.mark.tensorflow
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_models_that_users_reported_do_not_load(tfcompare: str, tmp_path: Path) -> None:
+    flags = ("--engine", "venv", "--models", "functional,nested,registered_loss,preprocessing")
+    # keras#19959 and keras#20806.
+    varied = ("2.17", "--vary", "keras=3.3.3,3.4.1,3.6,3.7", "--formats", "keras", "--output", tmp_path / "keras")
+    found = cells(ask(tfcompare, *varied, *flags))
+    by_keras = {
+        tuple(name.rpartition("==")[2] for name in (source, target)) + (model,): verdict
+        for (source, _, target, model), verdict in found.items()
+    }
+    assert [by_keras["3.3.3", keras, "nested"] for keras in ("3.3.3", "3.4.1", "3.6.0")] == ["ok", "dies", "ok"]
+    assert [by_keras["3.6.0", keras, "registered_loss"] for keras in ("3.6.0", "3.7.0")] == ["ok", "dies"]
+    # tf-keras#369.
+    old = ("--versions", "2.7,2.8", "--formats", "savedmodel", "--output", tmp_path / "old")
+    found = cells(ask(tfcompare, *old, *flags))
+    assert [found["2.7.4", "savedmodel", target, "preprocessing"] for target in ("2.7.4", "2.8.4")] == ["ok", "dies"]
+    assert found["2.7.4", "served", "2.8.4", "preprocessing"] == "ok"
+    # keras#21663.
+    new = ("--versions", "2.13,2.16", "--formats", "keras", "--output", tmp_path / "new")
+    found = cells(ask(tfcompare, *new, *flags))
+    assert [found["2.13.0", "keras", target, "functional"] for target in ("2.13.0", "2.16.2")] == ["ok", "dies"]
+
+
 def make_hostile(folder: Path, saved: Path) -> None:
     """Put damaged and hostile files next to a good one, which a version has saved."""
     shutil.copyfile(saved, folder / "good.keras")

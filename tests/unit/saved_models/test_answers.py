@@ -45,7 +45,7 @@ MESSAGES = (
     ),
     (
         # The name of a machine is left out.
-        "Op type not registered 'DisableCopyOnRead' in binary running on myhost. Make sure the Op and Kernel are there.",
+        "Op type not registered 'DisableCopyOnRead' in binary running on host. Make sure the Op is there.",
         "Op type not registered 'DisableCopyOnRead'",
     ),
     ("'str' object has no attribute 'quantization_mode'", "'str' object has no attribute 'quantization_mode'"),
