@@ -11,6 +11,7 @@ import re
 import sys
 import time
 import traceback
+import zipfile
 
 from workloads import compat, contract, values
 from workloads.saving import formats
@@ -28,6 +29,8 @@ UNKNOWN = re.compile(
     r"(?:Unknown(?: \w+)+: |Could not locate \w+ |Could not deserialize \w+ (?=\S+ because its parent module))'?(\w+)'?"
 )
 INTERNAL = ("Functional",)
+# Keras 2.13 says only this.
+NAMELESS = "'str' object is not callable"
 OF_KERAS = ("activations", "initializers", "layers", "losses", "metrics", "models", "optimizers", "regularizers")
 
 
@@ -55,7 +58,7 @@ def work(tf, params, here):
     for name in params["models"].split("+"):
         tf.keras.backend.clear_session()
         answer = {"outcome": "done", "stage": "", "kind": "", "message": "", "custom": "", "seconds": 0.0}
-        answer.update(output="", after="")
+        answer.update(output="", after="", path="")
         try:
             model = MODELS[name] if defined is None else defined
             do(tf, model, name, params, into if do is _save else os.path.join(here, params["from"]), answer)
@@ -64,7 +67,8 @@ def work(tf, params, here):
         except (Exception, SystemExit) as error:
             traceback.print_exc()
             answer.update(outcome="raised", kind=type(error).__name__, message=_shorten(str(error)))
-            answer.update(custom=_find_custom(tf, str(error)))
+            answer.update(custom=_find_custom(tf, str(error), answer["path"]))
+        del answer["path"]
         with open(os.path.join(into, name + ".json"), "w") as file:
             json.dump(answer, file)
 
@@ -119,6 +123,7 @@ def _load(tf, defined, name, params, folder, answer):
     if reason:
         raise compat.Refused(reason)
     path, objects = formats.find_path(folder, name, kind), defined.custom_objects(tf)
+    answer["path"] = path
     begun = time.perf_counter()
     loaded = formats.load(tf, path, kind, objects, lambda: _build(tf, defined, LOADED)[0])
     answer["seconds"] = time.perf_counter() - begun
@@ -174,12 +179,25 @@ def _map(function, nest):
     return function(nest)
 
 
-def _find_custom(tf, message):
+def _find_custom(tf, message, path):
     """Return the name of the custom object that is missing, or ''."""
     names = UNKNOWN.findall(message)
+    if message == NAMELESS:
+        with contextlib.suppress(Exception), zipfile.ZipFile(path) as file:
+            names = list(_list_registered(json.loads(file.read("config.json").decode("utf-8"))))
     places = [getattr(tf.keras, name, None) for name in OF_KERAS]
     known = {name for name in names if name in INTERNAL or any(hasattr(place, name) for place in places)}
     return next((name[:100] for name in names if name not in known), "")
+
+
+def _list_registered(config):
+    """Yield the names of classes that are not Keras' own, from the configuration of a .keras file."""
+    if isinstance(config, dict):
+        if config.get("registered_name") and isinstance(config.get("class_name"), str):
+            yield config["class_name"]
+        config = list(config.values())
+    for inner in config if isinstance(config, list) else ():
+        yield from _list_registered(inner)
 
 
 def _shorten(text):
