@@ -44,7 +44,8 @@ WORKLOAD, CODE, SHELF = "saved_models", "model", "saved"
 OWN, GIVEN = "model", "given"
 MOST_AT_ONCE = 4
 
-Done = TypeVar("Done")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, order=True)
@@ -109,9 +110,9 @@ def compare_models(question: ModelsQuestion, options: RunOptions, view: View) ->
             session = prepare_environments(opened)
             session.folder.write_manifest(make_manifest(opened.planned, session.environments))
             names = (GIVEN,) if question.saved else (OWN,) if question.code else question.models
-            asked = _Asked(session, question, shelf, names, view)
-            saves = given or asked.save()
-            loads = asked.load(saves)
+            phases = _Phases(session, question, shelf, names, view)
+            saves = given or phases.save()
+            loads = phases.load(saves)
             failures = session.failures
             targets = tuple(str(target) for target in session.plan.targets)
             assert len(targets) == len(planned.options.versions)
@@ -123,7 +124,7 @@ def compare_models(question: ModelsQuestion, options: RunOptions, view: View) ->
                 texts=planned.options.versions,
                 saves=saves,
                 loads=loads,
-                lost=asked.lost | {failure.target: failure.headline for failure in failures},
+                lost=phases.lost | {failure.target: failure.headline for failure in failures},
                 seconds=time.monotonic() - begun,
                 failures=failures,
             )
@@ -175,14 +176,17 @@ def _list_loads(format: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Order:
+    """What a replicate does with models; the folder on the shelf is where their files go, or come from."""
+
     do: str
     format: str
-    # A saver has no such folder on the shelf.
-    shelf: str = ""
+    shelf: Path
 
 
 @dataclass
-class _Asked:
+class _Phases:
+    """The two phases; `lost` says which targets have no worker any more, and why."""
+
     session: Session
     question: ModelsQuestion
     shelf: Path
@@ -199,17 +203,13 @@ class _Asked:
             done: Saves = {}
             for format in self.question.formats:
                 self.view.preparing(str(target), f"saving as {format}")
-                folder = self.shelf / f"{target}-{format}"
-                folder.mkdir(mode=0o755)
-                sizes: dict[str, int] = {}
-                answers = self._handle(workers, target, _Order("save", format), folder, sizes)
-                done |= {
-                    (str(target), format, name): SavedModel(answers[name], sizes.get(name, 0)) for name in self.names
-                }
+                order = _Order("save", format, self.shelf / f"{target}-{format}")
+                order.shelf.mkdir(mode=0o755)
+                saved = self._handle(workers, target, order, self.names)
+                done |= {(str(target), format, name): saved[name] for name in self.names}
             return done
 
-        saved = self._run_phase(self.session, work)
-        return {key: each for of_target in saved for key, each in of_target.items()}
+        return self._run_phase(self.session, work)
 
     def load(self, saves: Saves) -> Loads:
         """Let every target load what was saved."""
@@ -223,26 +223,22 @@ class _Asked:
             for (source, format), names in rows.items():
                 for as_loaded in _list_loads(format):
                     self.view.preparing(str(target), f"loading {as_loaded} of {source}")
-                    order = _Order("load", as_loaded, f"{source}-{format}")
-                    answers = self._handle(workers, target, order, names=names)
-                    done |= {
-                        (ModelRow(source, as_loaded), str(target), name): answer for name, answer in answers.items()
-                    }
+                    order = _Order("load", as_loaded, self.shelf / f"{source}-{format}")
+                    loaded = self._handle(workers, target, order, names)
+                    row = ModelRow(source, as_loaded)
+                    done |= {(row, str(target), name): loaded[name].answer for name in names}
             return done
 
-        if not rows:
-            return {}
-        loaded = self._run_phase(replace(self.session, own_workloads=self.shelf), work)
-        return {key: each for of_target in loaded for key, each in of_target.items()}
+        return self._run_phase(replace(self.session, own_workloads=self.shelf), work) if rows else {}
 
-    def _run_phase(self, session: Session, work: Callable[[Workers, Target], Done]) -> list[Done]:
+    def _run_phase(self, session: Session, work: Callable[[Workers, Target], dict[Key, Value]]) -> dict[Key, Value]:
+        """Let the targets work side by side, and return what they did, in their order."""
         targets = list(session.environments)
-        cores = len(session.plan.cpus or os.sched_getaffinity(0))
-        done: list[Done] = []
+        at_once = max(1, min(len(session.plan.cpus or os.sched_getaffinity(0)), MOST_AT_ONCE))
+        done: list[dict[Key, Value]] = []
         with employ(session) as employed:
             employed.start()
             try:
-                at_once = max(1, min(cores, MOST_AT_ONCE))
                 done = run_parallel(lambda target: work(employed.workers, target), targets, at_once)
             except BaseException:
                 # Threads that wait for a worker see its end, and must not start another one.
@@ -250,43 +246,44 @@ class _Asked:
                 raise
         if employed.error:
             raise employed.error
-        return done
+        return {key: value for of_target in done for key, value in of_target.items()}
 
-    def _handle(
-        self, workers: Workers, target: Target, order: _Order, keep: Path | None = None,
-        sizes: dict[str, int] | None = None, names: Sequence[str] = (),
-    ) -> dict[str, ModelReply]:  # fmt: skip
-        """Return the answer of each model; after a death, the models that have none are tried again one by one."""
-        answers: dict[str, ModelReply] = {}
-        waiting = [list(names or self.names)]
+    def _handle(self, workers: Workers, target: Target, order: _Order, names: Sequence[str]) -> dict[str, SavedModel]:
+        """Return the answer about each model; after a death, the first that has none is tried again alone."""
+        done: dict[str, SavedModel] = {}
+        waiting = [list(names)]
         while waiting:
             models = waiting.pop(0)
-            reason = self._attempt(workers, target, order, models, answers, keep, {} if sizes is None else sizes)
-            left = [name for name in models if name not in answers]
+            answered, reason = self._attempt(workers, target, order, models)
+            done |= answered
+            left = [name for name in models if name not in answered]
             if left and (len(models) == 1 or str(target) in self.lost):
-                answers |= dict.fromkeys(left, ModelReply(outcome="died", message=reason or "it gave no answer"))
+                died = ModelReply(outcome="died", message=reason or "it gave no answer")
+                done |= dict.fromkeys(left, SavedModel(died))
             elif left:
-                waiting[:0] = [left[:1], left[1:]] if len(left) > 1 else [left]
-        return answers
+                waiting[:0] = filter(None, (left[:1], left[1:]))
+        return done
 
     def _attempt(
-        self, workers: Workers, target: Target, order: _Order, models: Sequence[str], answers: dict[str, ModelReply],
-        keep: Path | None, sizes: dict[str, int],
-    ) -> str:  # fmt: skip
-        """Give an order, add what it answers, and return what its replicate died of."""
+        self, workers: Workers, target: Target, order: _Order, models: Sequence[str]
+    ) -> tuple[dict[str, SavedModel], str]:
+        """Give an order to a replicate; return the answers that it gave, and what it died of, or ''."""
         worker = workers.acquire(target)
         if worker is None:
             self.lost[str(target)] = workers.describe_loss(target)
-            return self.lost[str(target)]
-        number, plan = next(self.numbers), self.session.plan
+            return {}, self.lost[str(target)]
+        number, plan, question = next(self.numbers), self.session.plan, self.question
         stream = workers.slot(target).stream
         assert stream
         into = stream.path.parent / f"{order.do}-{number}"
-        code = f"{CODE}/{self.question.code.name}" if self.question.code else "" if self.question.saved else "builtin"
         params = {
-            "do": order.do, "format": order.format, "models": "+".join(models), "into": into.name,
-            "from": order.shelf, "code": code,
-        }  # fmt: skip
+            "do": order.do,
+            "format": order.format,
+            "models": "+".join(models),
+            "into": into.name,
+            "from": order.shelf.name,
+            "code": f"{CODE}/{question.code.name}" if question.code else "" if question.saved else "builtin",
+        }
         reason, died = "", False
         try:
             answer = worker.open(
@@ -301,31 +298,27 @@ class _Asked:
             if self.over:
                 raise
             reason, died = f"its worker died: {death}", True
-        for name in models:
-            self._read(into, name, order, answers, keep, sizes)
+        answered = {name: found for name in models if (found := _read(into, name, order))}
         if died:
             workers.restart(target)
         else:
             files.remove_tree(into)
             workers.release(target)
-        return reason
+        return answered, reason
 
-    def _read(
-        self, into: Path, name: str, order: _Order, answers: dict[str, ModelReply], keep: Path | None,
-        sizes: dict[str, int],
-    ) -> None:  # fmt: skip
-        answer = read_answer(into.parent, into / f"{name}.json")
-        if answer is None:
-            return
-        if keep and answer.outcome == "done":
-            file = name_file(name, order.format)
-            try:
-                sizes[name] = take_model(into.parent, into / file, keep / file)
-            except NotTaken as wrong:
-                answer = ModelReply(outcome="died", message=f"what it saved is not used: {wrong}")
-            except OSError as error:
-                answer = ModelReply(outcome="died", message=f"what it saved cannot be read: {error.strerror}")
-        answers[name] = answer
+
+def _read(into: Path, name: str, order: _Order) -> SavedModel | None:
+    """Return what a worker answered about a model, and move what it saved to the shelf."""
+    answer = read_answer(into.parent, into / f"{name}.json")
+    if answer is None or order.do != "save" or answer.outcome != "done":
+        return SavedModel(answer) if answer else None
+    file = name_file(name, order.format)
+    try:
+        return SavedModel(answer, take_model(into.parent, into / file, order.shelf / file))
+    except NotTaken as wrong:
+        return SavedModel(ModelReply(outcome="died", message=f"what it saved is not used: {wrong}"))
+    except OSError as error:
+        return SavedModel(ModelReply(outcome="died", message=f"what it saved cannot be read: {error.strerror}"))
 
 
 def find_failure(outcome: ModelsOutcome) -> TfCompareError | None:
