@@ -19,7 +19,8 @@ NESTED = re.compile(
     r"|Exception encountered when calling [^\n]*\n\s*\n"
     r"|Example error message for object [^\n]*\n\s*\n"
 )
-COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+# Colours, and names of nodes in a graph, are no part of what is wrong.
+NOISE = re.compile(r"\x1b\[[0-9;]{0,20}m|\{\{[^{}\n]{0,300}\}\} ?")
 # Behind these, Keras quotes a configuration of thousands of letters, or gives advice.
 TAIL = re.compile(
     r"\.? ?(Full object config:|\bconfig=\{|using config=|Please ensure|Make sure |Note that if you|Expected: \["
@@ -70,7 +71,7 @@ def read_answer(root: Path, path: Path) -> ModelReply | None:
 
 def pick_line(message: str) -> str:
     """Return the line of a message that says what is wrong: the innermost error that it quotes, or its beginning."""
-    text = COLOUR.sub("", NESTED.split(message)[-1])
+    text = NOISE.sub("", NESTED.split(message)[-1])
     lines = (TAIL.split(line, maxsplit=1)[0].strip(" .") for line in text.splitlines())
     line = next(filter(None, lines), "")
     # A KeyError quotes its whole message.

@@ -5,6 +5,8 @@ has the same functions, of which only `build` is needed. Some shapes come from r
 two layers of one type (keras#18830), a model inside a Sequential (keras#19959), a bidirectional LSTM (keras#18913),
 lookups that were adapted (tf-keras#369), a registered loss (keras#20806).
 """
+from functools import lru_cache
+
 import numpy
 
 from workloads import compat
@@ -151,6 +153,7 @@ class RegisteredLoss(Model):
         self._register(tf)
         return {}
 
+    @lru_cache(maxsize=None)  # noqa: B019 - Keras 2.8 registers a name only once, and there is one such object
     def _register(self, tf):
         @tf.keras.utils.register_keras_serializable(package="tfcompare")
         def tripled(wanted, given):

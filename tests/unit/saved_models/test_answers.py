@@ -39,7 +39,7 @@ MESSAGES = (
         "Layer 'dense_1' expected 2 variables, but received 0 variables during loading",
     ),
     (
-        "Exception encountered when calling StringLookup.call().\n\n\x1b[1mTable not initialized.\x1b[0m\n\nArguments "
+        "Exception encountered when calling StringLookup.call().\n\n\x1b[1m{{function_node x}} Table not initialized.\x1b[0m\n\nArguments "
         "received by StringLookup.call():\n  • inputs=tf.Tensor",
         "Table not initialized",
     ),
