@@ -103,6 +103,40 @@ def test_a_layer_that_computes_something_else_is_found(
     ]  # fmt: skip
 
 
+GREEDY = """
+import glob
+import os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def build(tf):
+    given = tf.keras.Input((4,))
+    return tf.keras.Model(given, tf.keras.layers.Dense(3)(given))
+
+
+def custom_objects(tf):
+    written = []
+    for path in glob.glob(os.path.join(HERE, "..", "*-h5", "*")) + [os.path.join(HERE, "more.py"), __file__]:
+        try:
+            open(path, "a").close()
+            written.append(path)
+        except OSError:
+            pass
+    assert not written, written
+    return {}
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.long
+def test_a_version_cannot_change_what_others_load(tfcompare: str, tmp_path: Path, docker_base: str) -> None:
+    (tmp_path / "greedy.py").write_text(GREEDY)
+    flags = ("--versions", "2.8,2.13", "--formats", "h5", "--engine", "docker", "--output", tmp_path / "run")
+    answer = ask(tfcompare, *flags, "--model", tmp_path / "greedy.py", env={"TFCOMPARE_BASE": docker_base})
+    assert set(cells(answer).values()) == {"ok"}
+
+
 @pytest.mark.tensorflow
 def test_a_missing_custom_object_is_named(tfcompare: str, tmp_path: Path) -> None:
     (tmp_path / "parts.py").write_text("OLD = 2.0\n")

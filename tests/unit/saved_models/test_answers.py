@@ -39,8 +39,8 @@ MESSAGES = (
         "Layer 'dense_1' expected 2 variables, but received 0 variables during loading",
     ),
     (
-        "Exception encountered when calling StringLookup.call().\n\n\x1b[1m{{function_node x}} Table not initialized.\x1b[0m\n\nArguments "
-        "received by StringLookup.call():\n  • inputs=tf.Tensor",
+        "Exception encountered when calling StringLookup.call().\n\n\x1b[1m{{node x}} Table not initialized.\x1b[0m\n\n"
+        "Arguments received by StringLookup.call():\n  • inputs=tf.Tensor",
         "Table not initialized",
     ),
     (
