@@ -158,17 +158,27 @@ def _tell_failures(answer: ModelsAnswer) -> Iterator[str]:
 
 def tell_failure(failure: ModelFailure, models: Sequence[str]) -> tuple[str, str]:
     """Return what went wrong, and where; `models` are all that could be concerned."""
-    names = "all models" if set(failure.models) == set(models) else ", ".join(failure.models)
+    names = name_models(failure, models)
+    places = list_places(failure)
+    left = f"; and {format_count(len(places) - MOST_PLACES, 'more row')}" if len(places) > MOST_PLACES else ""
+    return (
+        f"{failure.verdict}: {failure.reason or 'no reason is known'}{f' ({names})' if names else ''}",
+        f"    {'; '.join(places[:MOST_PLACES])}{left}",
+    )
+
+
+def name_models(failure: ModelFailure, models: Sequence[str]) -> str:
+    return "all models" if set(failure.models) == set(models) else ", ".join(failure.models)
+
+
+def list_places(failure: ModelFailure) -> list[str]:
+    """Return one text per row: what was saved, how it was loaded, and in which targets."""
     places: dict[str, list[str]] = {}
     for row, target in failure.places:
         places.setdefault(f"{row.source} as {row.format}", []).append(target)
-    saving = failure.verdict == "not saved"
-    texts = [place if saving else f"{place} in {name_some(targets, MOST_PLACES)}" for place, targets in places.items()]
-    left = f"; and {format_count(len(texts) - MOST_PLACES, 'more row')}" if len(texts) > MOST_PLACES else ""
-    return (
-        f"{failure.verdict}: {failure.reason or 'no reason is known'}{f' ({names})' if names else ''}",
-        f"    {'; '.join(texts[:MOST_PLACES])}{left}",
-    )
+    if failure.verdict == "not saved":
+        return [*places]
+    return [f"{place} in {name_some(targets, MOST_PLACES)}" for place, targets in places.items()]
 
 
 def list_notes(answer: ModelsAnswer) -> Iterator[str]:
@@ -283,8 +293,8 @@ def render_models_page(answer: ModelsAnswer) -> str:
                 (
                     failure.verdict,
                     failure.reason,
-                    ", ".join(failure.models),
-                    "; ".join(f"{row.format} of {row.source} in {target}" for row, target in failure.places),
+                    name_models(failure, outcome.question.models),
+                    "; ".join(list_places(failure)),
                 ),
                 PAGE_STYLES.get(failure.verdict, ""),
             )

@@ -17,7 +17,7 @@ from typing import TypeVar
 from orchestrator import files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.imports import imports_of
-from orchestrator.engines.worker.client import Opened, WorkerDied
+from orchestrator.engines.worker.client import Opened, Refused, WorkerDied
 from orchestrator.errors import ArmsDied, EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.measure.session import (
     Session,
@@ -284,7 +284,7 @@ class _Phases:
             "from": order.shelf.name,
             "code": f"{CODE}/{question.code.name}" if question.code else "" if question.saved else "builtin",
         }
-        reason, died = "", False
+        reason, died, answer = "", False, None
         try:
             answer = worker.open(
                 Case(WORKLOAD, tuple(params.items())), replicate=number, round=FIRST_ROUND, position=0, seed=plan.seed,
@@ -299,6 +299,8 @@ class _Phases:
                 raise
             reason, died = f"its worker died: {death}", True
         answered = {name: found for name in models if (found := _read(into, name, order))}
+        if isinstance(answer, Refused):
+            answered |= dict.fromkeys(models, SavedModel(ModelReply(outcome="refused", message=answer.reason)))
         if died:
             workers.restart(target)
         else:

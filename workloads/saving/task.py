@@ -13,7 +13,7 @@ import time
 import traceback
 import zipfile
 
-from workloads import compat, contract, values
+from workloads import backends, compat, contract, values
 from workloads.saving import formats
 from workloads.saving.models import MODELS, Model
 from workloads.sketches import sketch
@@ -51,6 +51,8 @@ class UserModel(Model):
 
 def work(tf, params, here):
     """Handle the models of one order; `here` is the folder that the host gives this version to read."""
+    if isinstance(tf, backends.Backend):
+        raise compat.Refused("Models are saved and loaded with TensorFlow below Keras.")
     into = os.path.join(os.environ[contract.RESULTS], params["into"])
     os.makedirs(into)
     defined = _read_code(here, params["code"]) if params["code"] != "builtin" else None

@@ -26,6 +26,7 @@ import json, os, signal, time
 
 import numpy
 
+from workloads import compat
 from workloads.sketches import sketch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -34,6 +35,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def build(tf, params):
     def work():
         version = os.environ["VERSION"]
+        if os.environ.get("REFUSE"):
+            raise compat.Refused("not with this backend")
         into = os.path.join(os.environ["TFCOMPARE_RESULTS"], params["into"])
         os.makedirs(into)
         for name in params["models"].split("+"):
@@ -66,10 +69,12 @@ OLD, NEW = "2.0.0", "2.13.0"
 
 
 @pytest.fixture
-def variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
+def variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> dict[str, dict[str, str]]:
     """What the workers of each version have in their environment."""
     found: dict[str, dict[str, str]] = {OLD: {"VERSION": OLD}, NEW: {"VERSION": NEW}}
-    engine = Engine(write(tmp_path / "stub"), variables=found)
+    engine = Engine(write(tmp_path / "stub"), variables=found, absent=getattr(request, "param", ()))
     monkeypatch.setitem(ENGINES, "venv", replace(ENGINES["venv"], make=lambda options: engine))
     (tmp_path / "inside" / "saving").mkdir(parents=True)
     (tmp_path / "inside" / "saving" / "saved_models.py").write_text(TASK)
@@ -147,6 +152,14 @@ def test_what_is_not_saved_is_not_loaded(variables, monkeypatch, capsys, act: st
 
 
 @pytest.mark.slow
+def test_a_version_that_refuses_all_is_no_death(variables, monkeypatch, capsys):
+    variables[NEW]["REFUSE"] = "1"
+    answer = ask(monkeypatch, capsys)
+    assert verdicts(answer, "nested") == ["ok", "refused", "refused", "refused"]
+    assert {each["reason"] for each in answer["failures"]} == {"not with this backend"}
+
+
+@pytest.mark.slow
 def test_an_answer_that_cannot_be_read_costs_its_model(variables, monkeypatch, capsys):
     variables[OLD]["ANSWER_nested"] = "damaged"
     answer = ask(monkeypatch, capsys)
@@ -173,6 +186,14 @@ def test_a_link_among_files_that_were_saved_before_is_refused(
     (tmp_path / "old" / "a.h5").symlink_to("/etc/passwd" if outside else "b.bin")
     assert called(monkeypatch, "models", OLD, NEW, "--engine", "venv", "--saved", "old") == 2
     assert "a.h5: it is a symbolic link, which is not followed" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variables", [(NEW,)], indirect=True)
+def test_a_version_that_cannot_be_installed_costs_its_own_cells(variables, monkeypatch, capsys):
+    answer = ask(monkeypatch, capsys, code=5)
+    assert verdicts(answer, "nested") == ["ok", "not run"]
+    assert answer["lost"] == [{"target": NEW, "reason": "no disk"}]
 
 
 @pytest.mark.slow
