@@ -26,6 +26,8 @@ class LoadedModel:
     target: str
     model: str
     verdict: Verdict
+    # A model that was refused or failed when it was saved is loaded nowhere.
+    saved: bool = True
     reason: str = ""
     difference: float | None = None
     bytes: int | None = None
@@ -52,6 +54,7 @@ def judge_models(outcome: ModelsOutcome) -> tuple[LoadedModel, ...]:
                         target=target,
                         model=model,
                         verdict=verdict,
+                        saved=saved.answer.outcome == "done",
                         reason=reason,
                         difference=difference,
                         bytes=saved.bytes or None,
@@ -123,12 +126,10 @@ class ModelFailure:
 
 def sum_up(models: Sequence[LoadedModel]) -> str:
     """Return the text of a cell: `ok`, or how many of its models do what."""
-    judged = [each for each in models if each.verdict != "not saved"]
-    if not judged:
-        return "not saved"
+    judged = [each for each in models if each.saved] or models
     counts = {verdict: sum(each.verdict == verdict for each in judged) for verdict in VERDICTS}
     kinds = [verdict for verdict in VERDICTS if counts[verdict]]
-    if len(kinds) == 1 and (kinds[0] in ("ok", "refused", "not run") or len(judged) == 1):
+    if len(kinds) == 1 and (kinds[0] in ("ok", "refused", "not saved", "not run") or len(judged) == 1):
         return WORDS.get(kinds[0], kinds[0])
     if len(kinds) == 1:
         return f"all {name_count(kinds[0], len(judged)).partition(' ')[2]}"

@@ -117,7 +117,7 @@ def _fill(answer: ModelsAnswer, headers: Sequence[str]) -> Grid:
     for row in outcome.rows:
         cells = [answer.cells[row, target] for target in outcome.targets]
         texts = [sum_up(models) for models in cells]
-        if not outcome.question.saved and {*texts} <= {"refused", "not saved"} and len(outcome.rows) > 1:
+        if not any(each.saved for each in cells[0]) and len(outcome.rows) > 1:
             continue
         if row.source != source and not outcome.question.saved:
             grid.end_section()
@@ -136,7 +136,7 @@ def _name_row(row: ModelRow, models: Sequence[LoadedModel]) -> str:
     name = f"  {f'{SAVEDMODEL}, {SERVED}' if row.format == SERVED else row.format}"
     if len(models) == 1:
         return name
-    saved = sum(each.verdict != "not saved" for each in models)
+    saved = sum(each.saved for each in models)
     return f"{name}, {saved} of {len(models)}" if saved < len(models) else f"{name}, {saved}"
 
 

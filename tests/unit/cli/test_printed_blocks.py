@@ -387,7 +387,7 @@ def saved_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         seconds=295.4,
     )
     judged = [
-        LoadedModel(row=row, target=target, model=model, verdict=verdict)
+        LoadedModel(row=row, target=target, model=model, verdict=verdict, saved=verdict != "not saved")
         for row in outcome.rows
         for target in targets
         for kind, count in [fails.get((row.source, row.format, target), ("ok", 0))]

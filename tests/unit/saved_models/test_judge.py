@@ -1,5 +1,6 @@
 """What was loaded is judged against what was saved, by the rule for results."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,17 @@ def test_a_target_that_was_lost_has_not_run():
 )
 def test_a_cell_sums_up(kinds: list[Verdict], text: str):
     row = ModelRow("2.8.4", "h5")
-    assert sum_up([LoadedModel(row=row, target="2.16.2", model="a", verdict=kind) for kind in kinds]) == text
+    models = [
+        LoadedModel(row=row, target="2.16.2", model="a", verdict=kind, saved=kind != "not saved") for kind in kinds
+    ]
+    assert sum_up(models) == text
+
+
+def test_a_cell_leaves_out_what_could_not_be_saved():
+    refused = LoadedModel(row=ModelRow("2.0.0", "h5"), target="2.16.2", model="a", verdict="refused", saved=False)
+    loaded = replace(refused, model="b", verdict="ok", saved=True)
+    assert sum_up([refused, loaded]) == "ok"
+    assert sum_up([refused, refused]) == "refused"
 
 
 def test_a_reason_is_named_once_with_all_its_models():
