@@ -88,6 +88,11 @@ def keras_is_3(tf):
     return version(tf) >= (2, 16) and not legacy
 
 
+def keras_version(tf):
+    """(major, minor) of `tf.keras`."""
+    return tuple(int(part) for part in _tf_keras_version(tf).split("-")[0].split(".")[:2])
+
+
 def _tf_keras_version(tf):
     # tf.keras is a separate package from 2.6 on, and does not always export its version.
     package = "keras" if version(tf) < (2, 16) or keras_is_3(tf) else "tf_keras"

@@ -34,6 +34,8 @@ LARGEST_FILE = 2 * 2 ** 30
 # The first is a variable that holds, as JSON, the folder of additional packages of each workload. The second is the
 # folder of data in the copy of a workload folder, and the third the folder of the worker's packages, next to its own.
 LAYERS, DATA, LIBRARY = "WORKLOAD_LAYERS", "tfcompare_data", "library"
+# A worker sets this variable to the folder that it may write to, for models that are saved there.
+RESULTS = "TFCOMPARE_RESULTS"
 # A program gets these variables: the file for the times of its steps, that for what it is warned of, and the folder of
 # its packages.
 STEPS, WARNINGS, PACKAGES = "TFCOMPARE_STEPS", "TFCOMPARE_WARNINGS", "TFCOMPARE_PACKAGES"

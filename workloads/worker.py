@@ -188,6 +188,7 @@ class Worker:
             facts.update(python=platform.python_version(), pyarrow=pa.__version__)
             stage = "results"
             self.file = Unwritten(command["results"])
+            os.environ[contract.RESULTS] = os.path.dirname(command["results"])
             self.stream = pa.ipc.new_stream(self.file, contract.arrow_schema(pa))
             self.file.store()
         except Exception as error:

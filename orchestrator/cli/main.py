@@ -26,6 +26,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 COMMANDS = {
     "run": "run",
     "why": "why",
+    "models": "models",
     "reproduce": "reproduce",
     "profile": "profile",
     "bisect": "bisect",

@@ -12,7 +12,7 @@ from orchestrator.cli.options import GpuFlags, Group, InstallationFlags, Machine
 from orchestrator.engines import AUTO, ENGINES
 from tests.support.commands import called
 
-MEASURING = ("run", "why", "upgrade", "reproduce", "profile", "bisect", "nightly run")
+MEASURING = ("run", "why", "upgrade", "models", "reproduce", "profile", "bisect", "nightly run")
 # Flags that have the name of one in a group and another meaning, each declared by its command.
 OWN = {
     ("reproduce", "suite"), ("bisect", "case"), ("bisect", "output"), ("nightly run", "rounds"),
@@ -22,6 +22,7 @@ OWN = {
     ("compare", "output"), ("list", "workload_folder"), ("images sbom", "output"), ("history show", "case"),
     ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
     ("merge", "output"), ("export", "format"), ("why", "case"), ("why", "metric"), ("upgrade", "format"),
+    ("models", "fail_on"),
 }  # fmt: skip
 
 

@@ -35,6 +35,12 @@ from orchestrator.reports import matrix, table
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.two_speeds import TwoSpeeds, check_two_speeds
+from orchestrator.saved_models.answers import ModelReply
+from orchestrator.saved_models.judge import LoadedModel
+from orchestrator.saved_models.judge import Verdict as LoadedVerdict
+from orchestrator.saved_models.question import MODELS, ModelsQuestion
+from orchestrator.saved_models.report import ModelsAnswer, layout_models
+from orchestrator.saved_models.run import ModelsOutcome, SavedModel
 from orchestrator.terminal.text import render_plain
 from orchestrator.why.ladder import Explanation, JudgedRung, Ladder, Rung
 from orchestrator.why.report import Remedy, WhyAnswer, layout_answer
@@ -347,10 +353,55 @@ def answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return render_plain(lambda width: layout_answer(shown, width))
 
 
+def saved_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The table of the page, from the number of models with each verdict in each cell."""
+    old, v13, v16, v20 = targets = ("2.8.4", "2.13.0", "2.16.2", "2.20.0")
+    fails: dict[tuple[str, str, str], tuple[LoadedVerdict, int]] = {
+        **{(old, "h5", target): ("dies", 6) for target in (v16, v20)},
+        **{(old, "savedmodel", target): ("differs", 3) for target in (old, v13)},
+        **{(old, "served", target): ("dies", 3) for target in (v16, v20)},
+        **{(v13, "keras", target): ("dies", 10) for target in (v16, v20)},
+        **{(v13, "h5", target): ("dies", count) for target, count in ((old, 3), (v16, 6), (v20, 6))},
+        **{(v13, form, old): ("dies", 11) for form in ("savedmodel", "served")},
+        (v13, "savedmodel", v13): ("differs", 3),
+        **{(v16, "keras", target): ("dies", count) for target, count in ((v13, 10), (v16, 1), (v20, 1))},
+        **{(v16, "h5", target): ("dies", count) for target, count in zip(targets, (11, 11, 6, 6), strict=True)},
+        (v20, "keras", v13): ("dies", 10),
+        **{(v20, "h5", target): ("dies", count) for target, count in zip(targets, (11, 11, 5, 5), strict=True)},
+        **{(source, "keras", old): ("refused", 11) for source in (v13, v16, v20)},
+        **{(source, "savedmodel", target): ("refused", 11) for source in (old, v13) for target in (v16, v20)},
+    }
+    absent = {(old, "keras"), *((source, "savedmodel") for source in (v16, v20))}
+    keys = [
+        (source, form) for source in targets for form in ("keras", "h5", "savedmodel") if (source, form) not in absent
+    ]
+    outcome = ModelsOutcome(
+        question=ModelsQuestion(),
+        path=folder,
+        engine="venv",
+        targets=targets,
+        texts=targets,
+        saves={(*key, model): SavedModel(ModelReply(outcome="done")) for key in keys for model in MODELS},
+        loads={},
+        lost={},
+        seconds=295.4,
+    )
+    judged = [
+        LoadedModel(row=row, target=target, model=model, verdict=verdict, saved=verdict != "not saved")
+        for row in outcome.rows
+        for target in targets
+        for kind, count in [fails.get((row.source, row.format, target), ("ok", 0))]
+        for lost in [2 if (row.source, row.format) in ((old, "h5"), (v13, "h5")) else 0]
+        for model, verdict in zip(MODELS, ["not saved"] * lost + [kind] * count + ["ok"] * 11, strict=False)
+    ]
+    return render_plain(lambda width: layout_models(ModelsAnswer(outcome, tuple(judged)), width))
+
+
 # What prints the blocks of each page, in their order.
 PRINTED: dict[str, list[Callable[[Path, pytest.MonkeyPatch], str]]] = {
     "bisect": [search_steps, search_result],
     "history": [nights, plot_of_nights],
+    "models": [saved_models],
     "metrics": [rows_of_metrics, leak, first_calls, other_results, layers],
     "nightly": [message],
     "own-program": [program],
