@@ -217,7 +217,7 @@ def run(
       tfcompare run --resume last --budget 10m
     """
     words, file = split_file(targets or ())
-    named = find_targets(context, {"versions": (versions or "",), "targets": words, "target": changed.target or ()})
+    named = choose_targets(context, {"versions": (versions or "",), "targets": words, "target": changed.target or ()})
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
         from orchestrator.cli.show import choose_report
@@ -312,7 +312,7 @@ def find_own_and_newest(view: View) -> tuple[str, ...]:
     return own.number, newest
 
 
-def find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def choose_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Return the targets that are typed or, without any, those of the folder's settings; refuse words of a program."""
     from orchestrator.catalog import targets
 

@@ -28,7 +28,7 @@ from orchestrator.cli.options import (
     say_ignored,
     with_options,
 )
-from orchestrator.cli.run import find_subject, find_targets, split_file
+from orchestrator.cli.run import choose_targets, find_subject, split_file
 from orchestrator.cli.runs import find_upgrade
 from orchestrator.errors import ArmsDied, OutcomeFound, TfCompareError, UsageError
 from orchestrator.metrics import with_output
@@ -150,7 +150,7 @@ def upgrade(
             judge=judge.judge,
         )
         gates = alarm.fail_on or (OF_PROGRAMS if options.program else OF_WORKLOADS)
-        ends = find_targets(context, {"words": named, "target": changed.target or ()})
+        ends = choose_targets(context, {"words": named, "target": changed.target or ()})
         path, state = _begin(ends, options, gates, folder, verbosity, budget=budget, remedies=not no_remedies)
     say_ignored(state.question.run.environments, verbosity.view)
     with verbosity.watch() as watching:

@@ -18,7 +18,7 @@ FILE = "environment.txt"
 INSTALLED = re.compile(r"(?P<name>[A-Za-z0-9][\w.]*)-(?P<number>[^-]+)\.dist-info")
 PLACE = re.compile(r"python(3\.\d{1,2})")
 # These install packages, or they measure; no program needs them.
-TOOLS = frozenset({"pip", "setuptools", "wheel", "tfcompare", "uv"})
+TOOLS = frozenset({"pip", "setuptools", "wheel", "tfcompare"})
 
 
 def freeze_active(active: ActiveTensorFlow, folder: Path) -> str:

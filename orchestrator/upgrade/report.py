@@ -430,12 +430,14 @@ def _targets(judged: dict[str, TargetJudgement]) -> list[dict[str, Any]]:
 
 
 def _aspect_as_object(row: AspectRow) -> dict[str, Any]:
-    worst = row.worst
+    worst, names = row.worst, f"size {OF_RATIO} {OF_DIFFERENCE} rounds reason?"
     if isinstance(worst, OutputComparison):
-        found = {"case": worst.case.label, "verdict": worst.verdict, "difference": worst.difference}
+        # Results have no ratio and no interval.
+        unknown = dict.fromkeys(names.replace("?", "").split())
+        found = {**unknown, **pick(worst, "case=case.label difference reason?")}
     else:
-        found = {
-            "case": worst.pair.arms[0].case, "verdict": worst.report_verdict,
-            **pick(worst, f"size {OF_RATIO} {OF_DIFFERENCE} rounds reason?"),
-        }  # fmt: skip
-    return {"aspect": ASPECTS[row.metric], "metric": row.metric, **found, "verdicts": dict(row.verdicts)}
+        found = {"case": worst.pair.arms[0].case, **pick(worst, names)}
+    return {
+        "aspect": ASPECTS[row.metric], "metric": row.metric, **found, "verdict": row.verdict,
+        "verdicts": dict(row.verdicts),
+    }  # fmt: skip

@@ -32,7 +32,7 @@ ELSEWHERE = {
     r"fleet |run .*--on auto": "other machines: tests/engines/test_fleet.py",
     r"history 'train_loop|history import .*--name": "nights of these cases: tests/unit/history",
     r"nightly (run|install|notify-test)": "a scheduler or a recipient: tests/engines/test_night.py, test_schedule.py",
-    r"models ": "TensorFlow: tests/engines/test_models.py",
+    r"models |upgrade ": "TensorFlow: tests/engines/test_models.py, test_upgrade.py",
     r"bisect |why |profile |reproduce |doctor": "TensorFlow: tests/engines/test_bisect.py, test_why.py and others",
 }
 

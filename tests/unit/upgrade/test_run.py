@@ -22,7 +22,7 @@ from orchestrator.upgrade.state import BETWEEN, HELPED, RUN, UpgradeQuestion
 from orchestrator.why.run import WhyActions
 from tests.conftest import ROOT
 from tests.support.actors import Part, Stage, offer
-from tests.unit.why.test_run import Profiler, Theatre
+from tests.support.questions import Profiler, Theatre
 from workloads.sketches import sketch
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
@@ -144,7 +144,7 @@ def test_a_variable_of_the_new_target_that_costs_time_is_undone_and_it_is_go_wit
     assert "B=1" not in answer.flag.split()
     assert "A=1" in answer.flag.split()
     told = report.tell_decision(answer)
-    assert told.startswith("GO WITH A FLAG: A=1. Without it: slower, 2")
+    assert told.startswith("GO WITH A FLAG: A=1. Without it: slower, 1.99x (1.8")
     assert "Why: B none -> 1" in shown(answer)
 
 

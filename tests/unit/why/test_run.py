@@ -11,12 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.bisect.search import BisectFinding
-from orchestrator.catalog.version import Version
-from orchestrator.engines import Environment, Outlook
-from orchestrator.engines.build_log import BuildLog
-from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
+from orchestrator.errors import Interrupted, UsageError
 from orchestrator.metrics.followed import Followed
-from orchestrator.model.profile import ProfiledArm
 from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.model import ProfileResult
 from orchestrator.profiling.run import ProfileOptions
@@ -29,9 +25,10 @@ from orchestrator.why.report import WhyAnswer
 from orchestrator.why.run import WhyActions
 from orchestrator.why.state import LadderStep, WhyQuestion, WhyState
 from tests.conftest import ROOT
-from tests.support.actors import Dressing, Part, Stage, offer
-from tests.support.builders import case, environment_facts
+from tests.support.actors import Part, Stage, offer
+from tests.support.builders import case
 from tests.support.heard import Heard
+from tests.support.questions import Profiler, Theatre
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "why-1.json").read_text())
@@ -66,48 +63,8 @@ class World(dict):
         return Part(take_ms, memory_kb=memory_kb)
 
 
-class Theatre:
-    """An engine whose workers are actors; targets with one of these variables cannot be made."""
-
-    def __init__(self, stage: Stage, unmade: str = "") -> None:
-        self._stage = stage
-        self._unmade = unmade
-
-    def check(self) -> str:
-        return "actors"
-
-    def sweep(self) -> list[str]:
-        return []
-
-    def outlook(self, version: Version) -> Outlook:
-        return Outlook("ready", "ready")
-
-    def prepare(self, version: Version, log: BuildLog) -> Environment:
-        if self._unmade and version.name == self._unmade:
-            raise EnvironmentFailed("no costume", target=version.name)
-        return Dressing(self._stage, environment_facts(version=version.name, kind="venv"))
-
-    def storage(self) -> tuple[str, Path]:
-        return "costumes", Path("/")
-
-    def close(self) -> None:
-        pass
-
-
 def profile_nothing(options: ProfileOptions, view: View) -> ProfileResult:
     raise AssertionError("a profile was not expected")
-
-
-class Profiler:
-    """Remembers what it was asked to profile, and returns a profile without figures."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, ...]] = []
-
-    def __call__(self, options: ProfileOptions, view: View) -> ProfileResult:
-        self.asked.append(options.run.versions)
-        arms: tuple[ProfiledArm, ...] = ()
-        return ProfileResult(heading=None, arms=arms, path=options.run.out)
 
 
 def ask(

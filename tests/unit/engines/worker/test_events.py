@@ -13,6 +13,10 @@ from orchestrator.engines.worker.events import LONGEST_LOG, LONGEST_TEXT, Invali
 from tests.support.builders import case, target
 
 GOOD: dict[str, dict[str, Any]] = {
+    "warned": {
+        "replicate": 1,
+        "warnings": [{"kind": "FutureWarning", "text": "gone in 3.0", "place": "own.py", "line": 3, "own": True}],
+    },
     "ready": {"facts": {"python": "3.11.7", "gpu": None, "xla": True}, "import_ns": 1, "pid": 1},
     "failed": {"stage": "import", "message": "no"},
     "probed": {"gpus": [{"name": "A GPU", "capability": "9.0"}], "driver": {"code": 802, "absent": ["libcudnn.so.8"]}},
