@@ -66,7 +66,7 @@ STOPS = (Interrupted, EngineUnavailable, ContractBroken)
 # A part that has less time than this would show nothing.
 LEAST_S = 20.0
 # The cause takes this share of the time for what follows, and the run that checks what helps takes this share.
-OF_CAUSE, OF_HELP = 0.5, 0.5
+OF_CAUSE, OF_HELP = 0.55, 0.5
 MOST_HELPING, MOST_BETWEEN = 2, 3
 # Nothing of a case explains these.
 NOT_ASKED = frozenset((SIZE, "import"))

@@ -61,8 +61,9 @@ from orchestrator.why.ladder import (
 from orchestrator.why.remedies import find_claimed_remedies
 from orchestrator.why.state import PROFILE, SEARCH, STEPS, LadderStep, RemedyStep, WhyQuestion, WhyState
 
-# The shares of the time left that a ladder and the remedies may take, and what a step needs to be worth it.
-OF_A_LADDER, OF_REMEDIES, LEAST_S = 0.5, 0.4, 20.0
+# The shares of the time left that a ladder and the remedies may take, and what a step needs to be worth it. A ladder
+# may take more if no search follows.
+OF_A_LADDER, OF_THE_ONLY_STEPS, OF_REMEDIES, LEAST_S = 0.5, 0.7, 0.4, 20.0
 # A step of a search takes this long or longer, and a search takes a few of them.
 LEAST_SEARCH_S, SHARE_OF_A_STEP = 120.0, 0.4
 MOST_REMEDIES = 3
@@ -285,7 +286,8 @@ class _Asker:
             measured = read_ladder(step.ladder, correct_for_report(evaluation), question.metric)
             return EXPLAINED if is_settled(measured, question.margin) else ""
 
-        path, budget_s = self.folder / step.run, self.state.left_s * OF_A_LADDER
+        share = OF_A_LADDER if question.search else OF_THE_ONLY_STEPS
+        path, budget_s = self.folder / step.run, self.state.left_s * share
         if (path / PLAN).is_file():
             more = ResumeOptions(run=path, budget_s=budget_s, environments=self.run.environments)
             try:
