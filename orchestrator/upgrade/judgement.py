@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.metrics import OUTPUT, find_margin, scale_of
+from orchestrator.metrics import METRICS, OUTPUT, find_margin, scale_of
 from orchestrator.metrics.followed import TIME, describe_change
 from orchestrator.metrics.gates import DIED, Gate
 from orchestrator.model import ArmResult, Comparison, Evaluation, OutputComparison
@@ -42,6 +42,11 @@ class TargetJudgement:
     @property
     def passes(self) -> bool:
         return not self.tripped
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it passes, and more rounds cannot change that; whether results are equal may never be known."""
+        return self.passes and not any(each.metric in METRICS for each in self.open)
 
     @property
     def worst(self) -> Obstacle | None:

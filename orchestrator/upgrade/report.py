@@ -101,9 +101,8 @@ class UpgradeAnswer:
     @cached_property
     def flag(self) -> str:
         """The changes with which the new target passes all gates, or ''."""
-        return next((text for text, judged in self.helped.items() if judged.passes and not judged.open), "") or next(
-            (text for text, judged in self.helped.items() if judged.passes), ""
-        )
+        passing = [text for text, judged in self.helped.items() if judged.passes]
+        return next((text for text in passing if self.helped[text].is_shown), "".join(passing[:1]))
 
     @property
     def decision(self) -> Decision:
@@ -115,8 +114,8 @@ class UpgradeAnswer:
 
     @property
     def best_between(self) -> str:
-        """The newest release between both ends that passes all gates, or ''."""
-        return next((text for text, judged in reversed(self.between.items()) if judged.passes), "")
+        """The newest release between both ends that is shown to pass all gates, or ''."""
+        return next((text for text, judged in reversed(self.between.items()) if judged.is_shown), "")
 
     @property
     def open(self) -> tuple[Obstacle, ...]:
@@ -302,7 +301,7 @@ def list_sections(answer: UpgradeAnswer) -> Iterator[tuple[str, list[str]]]:
         yield "what was tried in its place", [_tell(text, judged) for text, judged in answer.helped.items()]
     if answer.between:
         best = answer.best_between
-        said = f"the newest release between that passes is {best}" if best else "no release between passes either"
+        said = f"the newest release between that passes is {best}" if best else "none is shown to pass"
         yield f"between: {said}", [_tell(text, judged) for text, judged in answer.between.items()]
     if warned := list_warnings(answer):
         yield "what will break next", warned

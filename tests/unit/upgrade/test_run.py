@@ -123,7 +123,17 @@ def test_no_release_between_is_proposed_if_none_passes(monkeypatch, tmp_path: Pa
     answer = ask(monkeypatch, tmp_path / "up", World(slow={"2.15.1": 1.5, "2.14.1": 1.5}))
     assert answer.decision == "not yet"
     assert answer.best_between == ""
-    assert "no release between passes either" in shown(answer)
+    assert "between: none is shown to pass" in shown(answer)
+
+
+def test_a_release_between_that_was_not_measured_enough_is_not_proposed(monkeypatch, tmp_path: Path):
+    def measure(options, view):
+        return UpgradeActions().measure(replace(options, rounds=8 if len(options.versions) == 2 else 2), view)
+
+    world = World(slow={"2.16.2": 1.5})
+    answer = ask(monkeypatch, tmp_path / "up", world, "2.16", measure=measure)
+    assert {text: judged.passes for text, judged in answer.between.items()} == {"2.14.1": True, "2.15.1": True}
+    assert answer.best_between == ""
 
 
 @pytest.mark.parametrize(
