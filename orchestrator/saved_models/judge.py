@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from orchestrator.engines.worker.events import clean
 from orchestrator.results.sketches import find_distance, read_sketch, show_share
 from orchestrator.saved_models.answers import ModelReply
 from orchestrator.saved_models.question import SAVEDMODEL, SERVED
@@ -55,7 +56,7 @@ def judge_models(outcome: ModelsOutcome) -> tuple[LoadedModel, ...]:
                         model=model,
                         verdict=verdict,
                         saved=saved.answer.outcome == "done",
-                        reason=reason,
+                        reason=str(clean(reason)),
                         difference=difference,
                         bytes=saved.bytes or None,
                         save_s=saved.answer.seconds or None,

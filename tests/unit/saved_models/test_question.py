@@ -24,6 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text)
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("")
+    (tmp_path / "old.h5").write_text("")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -43,6 +44,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("2.8", "2.16", "--model", "inputs.py"), "line 2: inputs takes one argument, inputs(tf)"),
         (("2.8", "2.16", "--model", "broken.py"), "cannot be read as Python"),
         (("2.8", "2.16", "--model", "good.py", "--models", "lstm"), "leave it out with --model"),
+        (("2.8", "2.16", "--budget", "1m"), "add --time"),
+        (("2.8", "2.16", "--saved", "old.h5", "--time"), "leave it out"),
         (("2.8", "2.16", "--saved", "absent"), "name a folder of saved models"),
         (("2.8", "2.16", "--saved", "empty"), "it holds no .keras or .h5 file and no SavedModel folder"),
         (("2.8", "2.16", "--saved", "notes.txt"), "name a folder of saved models"),

@@ -65,6 +65,21 @@ def build(tf, params):
             open(os.path.join(into, name + ".json"), "w").write(text)
     return work
 '''
+# Loading takes as long as its version says.
+TIMED = '''
+"""Load."""
+import os, time
+
+PARAMS = {}
+
+
+def build(tf, params):
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), params["format"], params["model"] + ".h5")
+    assert open(path).read()
+    step = lambda: time.sleep(float(os.environ["LOAD_S"]))
+    step.no_result = "nothing"
+    return step
+'''
 OLD, NEW = "2.0.0", "2.13.0"
 
 
@@ -78,6 +93,7 @@ def variables(
     monkeypatch.setitem(ENGINES, "venv", replace(ENGINES["venv"], make=lambda options: engine))
     (tmp_path / "inside" / "saving").mkdir(parents=True)
     (tmp_path / "inside" / "saving" / "saved_models.py").write_text(TASK)
+    (tmp_path / "inside" / "saving" / "load_saved.py").write_text(TIMED)
     monkeypatch.setattr(run, "WORKLOADS", tmp_path / "inside")
     monkeypatch.chdir(tmp_path)
     return found
@@ -194,6 +210,18 @@ def test_a_version_that_cannot_be_installed_costs_its_own_cells(variables, monke
     answer = ask(monkeypatch, capsys, code=5)
     assert verdicts(answer, "nested") == ["ok", "not run"]
     assert answer["lost"] == [{"target": NEW, "reason": "no disk"}]
+
+
+@pytest.mark.slow
+def test_a_model_that_loads_slower_than_where_it_was_saved_is_named(variables, monkeypatch, capsys):
+    variables[OLD]["LOAD_S"], variables[NEW]["LOAD_S"] = "0.004", "0.04"
+    variables[NEW]["LOAD_nested"] = "raise"
+    answer = ask(monkeypatch, capsys, "--time", "--budget", "40s", "--fail-on", "slower", code=1)
+    assert verdicts(answer, "functional") == ["ok", "slower", "ok", "ok"]
+    assert verdicts(answer, "nested") == ["ok", "dies", "ok", "dies"]
+    ratios = {(each["saved_in"], each["loaded_in"]): each["ratio"] for each in answer["models"] if each["ratio"]}
+    assert 5 < ratios[OLD, NEW] < 20
+    assert 1 / 20 < ratios[NEW, OLD] < 1 / 5
 
 
 @pytest.mark.slow
