@@ -3,6 +3,7 @@
     python tools/golden.py
     python tools/golden.py --only newest
 
+`--only kept` gives the runs that docs/migration.md tells of, which were measured once, the contract's new fingerprint.
 Run it with the development environment's Python: its pyarrow is the newest. The oldest is pyarrow 6.0.1 in a scratch
 environment of a Python 3.6 from PATH, pyenv or uv. A change of a format, or of the contract's fingerprint, needs new
 files in the same commit. TensorFlow is a stub: the files show how rows are written, not how long anything takes.
@@ -14,12 +15,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import pyarrow as pa
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from orchestrator import contract  # noqa: E402
 from orchestrator.bisect import state  # noqa: E402
 from orchestrator.catalog import trust  # noqa: E402
 from orchestrator.engines.venv import interpreters  # noqa: E402
@@ -39,6 +44,7 @@ from tests.support.nights import history  # noqa: E402
 from tests.support.searches import SCENES as SEARCHES  # noqa: E402
 from tests.support.small_run import write_run  # noqa: E402
 
+KEPT = GOLDEN / "migration.tar.xz"
 OLDEST = ("pyarrow==6.0.1", "numpy==1.19.5")
 # The pip that Python 3.6 comes with sees no pyarrow newer than 2.
 OLD_PIP = "pip==21.3.1"
@@ -58,7 +64,7 @@ ROUNDS = (1, 2)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("oldest", "newest", "host"))
+    parser.add_argument("--only", choices=("oldest", "newest", "host", "kept"))
     only = parser.parse_args().only
     with TemporaryDirectory() as scratch:
         if only in (None, "host"):
@@ -67,6 +73,8 @@ def main() -> None:
             write("newest", sys.executable, Path(scratch))
         if only in (None, "oldest"):
             write("oldest", old_python(Path(scratch)), Path(scratch))
+        if only in (None, "kept"):
+            renew_kept(Path(scratch) / "kept")
 
 
 def write_host_files(scratch: Path) -> None:
@@ -93,6 +101,38 @@ def write_host_files(scratch: Path) -> None:
     shutil.copyfile(trust.file(), GOLDEN / "trusted.json")
     machines.write_fleet(NAMED)
     shutil.copyfile(machines.state_file(), GOLDEN / "fleet.json")
+
+
+def renew_kept(folder: Path) -> None:
+    """Put the new fingerprint into the kept runs; what the contract says of their rows must be as before."""
+    with tarfile.open(KEPT) as archive:
+        archive.extractall(folder, filter="data")
+    before = set()
+    for path in folder.rglob("*.arrow"):
+        with pa.ipc.open_stream(path) as reader:
+            batches, metadata = list(reader), dict(reader.schema.metadata)
+        before.add(metadata[contract.FINGERPRINT_KEY].decode())
+        schema = reader.schema.with_metadata({**metadata, contract.FINGERPRINT_KEY: contract.FINGERPRINT.encode()})
+        with pa.ipc.new_stream(path, schema) as writer:
+            for batch in batches:
+                writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+    [old] = before
+    for path in folder.rglob("*.json*"):
+        path.write_text(path.read_text().replace(old, contract.FINGERPRINT))
+    pack_kept(folder)
+
+
+def pack_kept(folder: Path) -> None:
+    """Write the archive of kept runs, without what differs from machine to machine."""
+
+    def strip(member: tarfile.TarInfo) -> tarfile.TarInfo:
+        member.uid = member.gid = member.mtime = 0
+        member.uname = member.gname = ""
+        return member
+
+    with tarfile.open(KEPT, "w:xz", preset=9) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.add(path, arcname=path.name, filter=strip)
 
 
 def old_python(scratch: Path) -> Path:

@@ -36,7 +36,9 @@ ASPECTS = {
     TIME: "speed", "step": "a step of fit", "first": "first call", "memory": "memory", RESULTS: "results",
     "import": "import", "size": "disk",
 }  # fmt: skip
-MOST_OBSTACLES, MOST_WARNINGS, MOST_REQUIREMENTS, LONGEST = 6, 10, 6, 150
+MOST_OBSTACLES, MOST_WARNINGS, MOST_REQUIREMENTS = 6, 10, 6
+# Lines are cut to these lengths; causes have long names, and their figures follow.
+LONGEST, LONGEST_CAUSE = 150, 320
 NARROWEST = 14
 UNTESTED = ("other inputs", "a long training")
 # What a warning says about its end: `removed in NumPy 2.0`, `will be an error in a future version`.
@@ -254,9 +256,10 @@ def describe_upgrade(answer: UpgradeAnswer) -> str:
 
 def _table(answer: UpgradeAnswer) -> Grid:
     old, new = answer.names
+    has_several = any(row.verdicts.total() > 1 for row in answer.aspects)
     grid = Grid(
         title=safe_text("what changes, in the case where it is worst", style="bold"),
-        headers=("", old, new, "change", "interval", "verdict", "cases"),
+        headers=("", old, new, "change", "interval", "verdict", "cases" if has_several else ""),
         right=(False, True, True, True, True, False, False),
         narrowest=NARROWEST,
     )
@@ -296,7 +299,7 @@ def list_sections(answer: UpgradeAnswer) -> Iterator[tuple[str, list[str]]]:
     if answer.open:
         yield "not shown to be within its gate", _limit([str(each) for each in answer.open], MOST_OBSTACLES)
     if answer.outcome.state.why:
-        yield f"why {answer.outcome.state.asked}", [clip(line, LONGEST) for line in answer.outcome.state.why]
+        yield f"why {answer.outcome.state.asked}", [clip(line, LONGEST_CAUSE) for line in answer.outcome.state.why]
     if answer.helped:
         yield "what was tried in its place", [_tell(text, judged) for text, judged in answer.helped.items()]
     if answer.between:

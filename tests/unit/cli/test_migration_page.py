@@ -15,6 +15,8 @@ from orchestrator.bisect.state import read_state
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Outlook
 from orchestrator.terminal.text import print_table
+from orchestrator.upgrade.report import UpgradeAnswer, layout_upgrade
+from orchestrator.upgrade.run import read_upgrade_outcome
 from tests.conftest import ROOT
 from tests.support import stub
 from tests.support.commands import called
@@ -26,7 +28,7 @@ KEPT = ROOT / "tests" / "golden" / "migration.tar.xz"
 WORKLOAD = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
 PLAN, *SHOWN = [block[0].split("\n", 1)[1].removesuffix("```") for block in FENCED.finditer(PAGE) if not block[1]]
 # The runs of the page that are kept, and its search, in its order.
-RUNS = ("migration", "where", "hunt", "optimizers")
+RUNS = ("migration", "where", "hunt", "optimizers", "upgrade")
 # Which Python a version has is a matter of the machine.
 PYTHON = re.compile(r" \(Python [\d.]+\)")
 
@@ -51,6 +53,9 @@ def test_the_page_shows_what_its_run_prints(
     if name == "hunt":
         state = read_state(runs / name)
         print_table(lambda width: layout_search(state, state.search_result, width))
+    elif name == "upgrade":
+        answer = UpgradeAnswer(read_upgrade_outcome(runs / name))
+        print_table(lambda width: layout_upgrade(answer, width))
     else:
         called(monkeypatch, "report", str(runs / name))
     printed = capfd.readouterr().out
