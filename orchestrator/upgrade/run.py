@@ -102,7 +102,8 @@ class UpgradeOutcome:
     def evaluate(self, name: str) -> Evaluation | None:
         """Return the judged run with this name, or None if it was not measured."""
         folder = self.path / name
-        if name not in self.state.runs or not (folder / PLAN).is_file():
+        # The folder of another person may hold a link to somewhere else.
+        if name not in self.state.runs or folder.is_symlink() or not (folder / PLAN).is_file():
             return None
         return correct_for_report(self.actions.judge(RunFolder.open(folder)))
 

@@ -135,6 +135,18 @@ def test_warnings_of_a_real_tensorflow_name_the_users_lines(tfcompare: str, tmp_
     assert "not shown" in run_command(tfcompare, "upgrade", "--resume", tmp_path / "up", cwd=tmp_path).stdout
 
 
+@pytest.mark.tensorflow
+def test_a_package_that_does_not_fit_is_named_and_another_release_of_it_is_taken(tfcompare: str, tmp_path: Path):
+    (tmp_path / "train.py").write_text("import einops\nimport tensorflow\n")
+    (tmp_path / "needs.txt").write_text("numpy==1.24.3\neinops==0.8.0\n")
+    words = ("2.13", "2.16", "--engine", "venv", "--no-remedies", "--budget", "21s", "--format", "json")
+    program = ("--requirements", "needs.txt", "--output", tmp_path / "up", "--", "python", "train.py")
+    answer, stderr = ask(tfcompare, *words, *program, code=0, cwd=tmp_path)
+    found = {each["text"]: each["outcome"] for each in answer["requirements"]}
+    assert found == {"numpy": "moves", "einops==0.8.0": "stays"}, stderr
+    assert "1.24.3" in answer["requirements"][0]["reason"]
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

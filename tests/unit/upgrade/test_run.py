@@ -294,6 +294,13 @@ def test_a_state_that_was_changed_is_not_continued(monkeypatch, tmp_path: Path):
         run.resume_upgrade(tmp_path / "up")
 
 
+def test_a_run_that_is_a_link_is_not_read(monkeypatch, tmp_path: Path):
+    answer = ask(monkeypatch, tmp_path / "up", World(slow={"2.15.1": 1.5}), remedies=False)
+    (tmp_path / "up" / "run").rename(tmp_path / "elsewhere")
+    (tmp_path / "up" / "run").symlink_to(tmp_path / "elsewhere")
+    assert UpgradeAnswer(run.read_upgrade_outcome(answer.outcome.path)).decision == "not measured"
+
+
 def test_releases_between_are_spread_with_the_last_one_of_keras_2():
     assert choose_between("2.13.0", "2.15.1") == ("2.14.1",)
     assert choose_between("2.14.1", "2.15.1") == ()
