@@ -215,6 +215,8 @@ def _begin(
 
 
 def _find_error(answer: "UpgradeAnswer") -> TfCompareError | None:
+    if answer.decision == "not measured" and answer.evaluation and answer.evaluation.died:
+        return ArmsDied("not measured: what was to be compared died, also in the old target")
     if answer.decision != "not yet" or answer.judged is None:
         return None
     died = [each for each in answer.judged.tripped if each.metric == DIED]

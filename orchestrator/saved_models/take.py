@@ -59,7 +59,7 @@ def _take(within: int, name: str, target: Path, count: _Count, names: int | None
         finally:
             os.close(handle)
         return
-    # What was a file a moment ago may be a link by now, or a pipe.
+    # Since the last call, the file may have been replaced by a link or a pipe.
     handle = os.open(name, files.READ, dir_fd=within)
     with os.fdopen(handle, "rb") as source:
         status = os.fstat(handle)

@@ -38,10 +38,12 @@ class TargetJudgement:
     tripped: tuple[Obstacle, ...]
     # Each of these may be above its gate, as far as it was measured.
     open: tuple[Obstacle, ...]
+    # Whether at least one case was measured in both. If not, that nothing trips a gate says nothing.
+    is_measured: bool
 
     @property
     def passes(self) -> bool:
-        return not self.tripped
+        return self.is_measured and not self.tripped
 
     @property
     def is_shown(self) -> bool:
@@ -77,9 +79,11 @@ def judge_target(evaluation: Evaluation, gates: Sequence[Gate], target: str) -> 
                 elif _may_match(evaluation, gate, row):
                     still_open.append(_describe_row(evaluation, gate, row))
     is_named = len(evaluation.plan.cases) > 1
-    return TargetJudgement(
-        *(tuple(replace(each, is_named=is_named) for each in found) for found in (tripped, still_open))
-    )
+    measured = {(arm.case.label, str(arm.target)) for arm in evaluation.arms if arm.outcome == "measured"}
+    baseline = str(evaluation.plan.targets[0])
+    tripped, still_open = ([replace(each, is_named=is_named) for each in found] for found in (tripped, still_open))
+    is_measured = any({(case.label, baseline), (case.label, target)} <= measured for case in evaluation.plan.cases)
+    return TargetJudgement(tuple(tripped), tuple(still_open), is_measured)
 
 
 def _find_lost(evaluation: Evaluation, target: str) -> Iterator[ArmResult]:

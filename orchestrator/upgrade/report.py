@@ -108,7 +108,7 @@ class UpgradeAnswer:
 
     @property
     def decision(self) -> Decision:
-        if self.judged is None:
+        if self.judged is None or not (self.judged.is_measured or self.judged.tripped):
             return "not measured"
         if self.judged.passes:
             return "go"
@@ -191,7 +191,7 @@ def tell_decision(answer: UpgradeAnswer) -> str:
     old, new = answer.names
     unshown = _name_open(answer.open)
     if answer.decision == "not measured":
-        return "Nothing was measured yet."
+        return f"NOT MEASURED: no case has a result in {old} and in {new}."
     assert answer.judged
     if answer.decision == "go":
         return f"GO: {new} passes all gates against {old}{unshown}."
@@ -322,6 +322,8 @@ def tell_moves(evaluation: Evaluation, gates: str) -> tuple[str, ...]:
 
 
 def _tell(text: str, judged: TargetJudgement) -> str:
+    if not (judged.is_measured or judged.tripped):
+        return f"{text}: not measured"
     if judged.passes:
         return f"{text}: go{_name_open(judged.open)}"
     return clip(f"{text}: not yet: {name_some(_tell_tripped(judged), 1, 'obstacle')}", LONGEST)

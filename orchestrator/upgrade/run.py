@@ -228,7 +228,7 @@ class _Upgrade:
         if self.state.warnings is None:
             self._collect_warnings(new)
         found = self.outcome.judge(RUN).get(name)
-        if found is None or found.passes or not self.state.question.remedies:
+        if found is None or not found.tripped or not self.state.question.remedies:
             return
         helping = self._find_help(found, old, new)
         if helping:
