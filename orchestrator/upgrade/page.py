@@ -46,7 +46,7 @@ def render_upgrade_page(answer: UpgradeAnswer) -> str:
             facts=describe_upgrade(answer),
             conclusions=[
                 tell_decision(answer),
-                *(f"{title}: {line}" for title, lines in list_sections(answer) for line in lines),
+                *(text for title, lines in list_sections(answer) for text in (f"{title}:", *lines)),
                 f"not tested: {', '.join(answer.untested)}",
                 f"gates: {state.question.gates}",
                 *(f"next: {command}" for command in list_next(answer)),
