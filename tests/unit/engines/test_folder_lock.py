@@ -99,10 +99,10 @@ def read_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     opened: Callable[..., int] = os.open
 
-    def refuse(path: Path, flags: int, *mode: int) -> int:
+    def refuse(path: Path, flags: int, *mode: int, **where: int) -> int:
         if flags & (os.O_RDWR | os.O_CREAT):
             raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, flags, *mode)
+        return opened(path, flags, *mode, **where)
 
     monkeypatch.setattr(os, "open", refuse)
     return folder

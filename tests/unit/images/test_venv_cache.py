@@ -210,9 +210,10 @@ def test_what_another_user_has_made_is_left_alone(cache: Path, monkeypatch: pyte
     def refuse(path: Path, *how: int) -> int:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    monkeypatch.setattr(os, "open", refuse)
-    assert not venv_cache.in_use(made)
-    assert not venv_cache.remove_environment(made)
+    with monkeypatch.context() as other_user:
+        other_user.setattr(os, "open", refuse)
+        assert not venv_cache.in_use(made)
+        assert not venv_cache.remove_environment(made)
     assert made.exists()
 
 
