@@ -49,7 +49,7 @@ def test_rows_appear_with_the_first_round_and_a_line_says_what_is_measured(tmp_p
     assert re.search(r"round [1-6] · 2\.\d+\.0 · wait", seen)
     assert "a round of 1 case takes" in seen
     report = seen.split("2.13.0 against 2.0.0")[-1]
-    assert re.search(r"wait +[\d.]+ ms  [▲▼=?▴▾] \d", report)
+    assert re.search(r"wait +[\d.]+ ms  [▲▼△▽=?▴▾] \d", report)
 
 
 def test_a_low_terminal_keeps_the_line_below_the_table(tmp_path: Path):
