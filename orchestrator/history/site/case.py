@@ -103,7 +103,9 @@ def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, 
         begun=_latest([f"{day(number)}: {'; '.join(piece.because)}" for piece, number in begins], "segments"),
         without=_latest(_without(sources, without), "stretches"),
         # These facts are about the latest night.
-        facts=tuple((NAMES[name][0].upper() + NAMES[name][1:], fact) for name, fact in around.items() if fact),
+        facts=tuple(
+            (NAMES[name][0].upper() + NAMES[name][1:], fact) for name, fact in around.items() if fact and name in NAMES
+        ),
     )
 
 

@@ -42,6 +42,12 @@ def test_a_site_has_a_page_a_case_and_they_lead_to_each_other(tmp_path: Path):
     assert "Against 1.14.0 on other, venv, cpu" in index
 
 
+def test_the_packages_of_a_version_are_no_fact_of_its_machine(tmp_path: Path):
+    points = history(3, CASES[:1], surroundings=replace(SURROUNDINGS, packages="keras==3.8.0 numpy==2.1.3"))
+    site.build_site(kept(tmp_path / "history", points), tmp_path / "site")
+    assert SURROUNDINGS.kernel in text_of(tmp_path / "site", CASES[0])
+
+
 def test_a_case_has_a_section_for_each_metric_and_the_overview_has_times(tmp_path: Path):
     points = history(20, CASES[:1], ("2.0.0",))
     other = [*of_metric(points, "memory"), *of_results(points[-2:], "differs", 0.02)]
