@@ -1,6 +1,5 @@
 """A comment for a pull request: one line per version, what changed most, and the rest folded away."""
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +16,9 @@ from orchestrator.reports.reasons import UNCERTAIN, describe_in_report
 from orchestrator.reports.table import describe_measurement
 from orchestrator.results.run import Run
 from orchestrator.terminal.durations import format_time
-from orchestrator.terminal.text import clip, escape_unprintable
+from orchestrator.terminal.markdown import build_table, code, join_lines
 
 MOST_ROWS = 20
-# GitHub refuses a comment of more than 65 536 characters; each list or table gets this much.
-ROOM = 8_000
-LONGEST_TEXT = 300
 
 CHANGED = ("case", "target", "time", "ratio", "interval", "verdict")
 COMPARISONS = ("comparison", "ratio or difference", "interval", "rounds", "verdict", "why")
@@ -35,34 +31,23 @@ def render(run: Run) -> str:
     unmeasured = [arm for arm in evaluation.arms if arm.outcome != "measured"]
     parts = [
         "### tfcompare",
-        _lines(_headlines(evaluation)),
+        join_lines(_headlines(evaluation)),
         _list_shared_parameters(evaluation),
         _first_warning(run.warnings),
         _table_of_changes(evaluation),
         "<details><summary>All comparisons, what was not measured, warnings, machine and command</summary>",
-        _table(COMPARISONS, map(_comparison, (*evaluation.comparisons, *evaluation.of_metrics))),
-        _table(
+        build_table(COMPARISONS, map(_comparison, (*evaluation.comparisons, *evaluation.of_metrics))),
+        build_table(
             UNMEASURED,
             ((code(arm.case.label), code(str(arm.target)), arm.outcome, code(arm.reason)) for arm in unmeasured),
         ),
-        _lines(f"- warning: {code(text)}" for text in run.warnings),
+        join_lines(f"- warning: {code(text)}" for text in run.warnings),
         f"{code(describe_measurement(evaluation))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
-        _table(ENVIRONMENTS, _environments(run)),
+        build_table(ENVIRONMENTS, _environments(run)),
         code(shlex.join(["tfcompare", *run.manifest.command])),
         "</details>",
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def code(text: str) -> str:
-    """Quote foreign text so that nothing in it is markup, notifies a person or links to an issue.
-
-    If even code between backticks would not be safe, every special character is written as a number.
-    """
-    clipped = clip(escape_unprintable(text).strip(), LONGEST_TEXT)
-    if not re.search(r"[`|\\]", clipped):
-        return f"`{clipped}`" if clipped else ""
-    return f"<code>{re.sub(r'[^A-Za-z0-9 ]', lambda sign: f'&#{ord(sign[0])};', clipped)}</code>"
 
 
 def _headlines(evaluation: Evaluation) -> Iterable[str]:
@@ -112,7 +97,7 @@ def _table_of_changes(evaluation: Evaluation) -> str:
     if not changed:
         return "Nothing is shown to be slower or faster."
     header = [f"CPU {name}" if name == "time" and evaluation.plan.judge == "cpu" else name for name in CHANGED]
-    table = _table(
+    table = build_table(
         header, (_change(comparison, arms[comparison.pair.arms[1]], names) for comparison in changed[:MOST_ROWS])
     )
     remaining = len(changed) - MOST_ROWS
@@ -145,19 +130,3 @@ def _environments(run: Run) -> Iterable[tuple[str, ...]]:
         facts = run.manifest.environments.get(target)
         named = code(f"{facts.kind} {facts.identity}") if facts else "none"
         yield code(str(target)), code(python_of(run, target) or "unknown"), named
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = _lines("| " + " | ".join(row) + " |" for row in rows)
-    return "\n".join([f"| {' | '.join(header)} |", "|---" * len(header) + "|", lines]) if lines else ""
-
-
-def _lines(lines: Iterable[str]) -> str:
-    """Join as many lines as there is room for, and add how many are left out."""
-    every = list(lines)
-    room, count = ROOM, 0
-    while count < len(every) and len(every[count]) < room:
-        room -= len(every[count]) + 1
-        count += 1
-    more = [f"\n{len(every) - count} more are left out; other export formats list them."] if count < len(every) else []
-    return "\n".join(every[:count] + more)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from rich.text import Text
 
-from orchestrator.exports.markdown import code
 from orchestrator.reports.html.answer import AnswerPage, PageLine, PageTable, render_answer
 from orchestrator.reports.html.rows import TableColumn
 from orchestrator.terminal import output_file
+from orchestrator.terminal.markdown import code
 from orchestrator.upgrade.report import (
     UpgradeAnswer,
     count_dead,

@@ -1,55 +1,20 @@
 """Markdown for a pull request, read by a Markdown parser."""
 
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
-from markdown_it import MarkdownIt
 
-from orchestrator.exports.markdown import MOST_ROWS, code, render
+from orchestrator.exports.markdown import MOST_ROWS, render
 from orchestrator.results.run import Run
+from orchestrator.terminal.markdown import code
 from tests.support import scenes
 from tests.support.builders import arm, case, comparison, evaluation, manifest, plan, targets, version_pair
 from tests.support.claims_scene import scene as claims_scene
 from tests.support.export_runs import BATCH, JIT, MID, NEW, OLD, POISONS, of_scene
+from tests.support.markdown_pages import Page
 
 # GitHub's own limit for the text of a comment.
 LONGEST_COMMENT = 65_536
-
-
-class Page(HTMLParser):
-    """The tags of a page, its text outside of code, and each code's text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.outside = ""
-        self.codes: list[str] = []
-        self.rows: list[list[str]] = []
-        self._open: list[str] = []
-        self.feed(MarkdownIt("commonmark").enable("table").render(text))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self._open.append(tag)
-        if tag == "code":
-            self.codes.append("")
-        elif tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        while self._open and self._open.pop() != tag:
-            pass
-
-    def handle_data(self, data: str) -> None:
-        if "code" in self._open:
-            self.codes[-1] += data
-        else:
-            self.outside += data
-        if {"td", "th"} & set(self._open):
-            self.rows[-1][-1] += data
 
 
 EXPECTED_TAGS = {
