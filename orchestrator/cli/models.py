@@ -24,6 +24,7 @@ from orchestrator.cli.options import (
     say_ignored,
     with_options,
 )
+from orchestrator.cli.run import choose_targets
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, TfCompareError, UsageError
 from orchestrator.saved_models.question import FORMATS, MODELS, ModelsQuestion, check_code, choose, find_saved
 from orchestrator.terminal import strict_json
@@ -44,6 +45,7 @@ app = typer.Typer()
 @app.command("models")
 @with_options
 def compare_saved(
+    context: typer.Context,
     changed: TargetFlags,
     machine: MachineFlags,
     gpu: GpuFlags,
@@ -143,9 +145,8 @@ def compare_saved(
 
       tfcompare models --versions 2.13,2.16,2.20 --saved old-models
     """
-    from orchestrator.catalog import targets as written
-
-    named = written.split_targets([*([versions] if versions else ()), *(targets or ()), *(changed.target or ())])
+    given = {"versions": [versions or ""], "targets": targets or (), "target": changed.target or ()}
+    named = choose_targets(context, given)
     if not named:
         raise UsageError("name the targets, e.g. tfcompare models --versions 2.8,2.13,2.16,2.20")
     parse.check_targets(named)

@@ -39,8 +39,9 @@ NAMED_PATHS = frozenset({"data", "target", "versions"})
 FILES = ("wheel", "freeze")
 # These belong to one call, and not to a folder.
 OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "if-due", "missed"})
-# These commands take settings; the second group has its own cases, so it takes only what says where to run.
-WHOLE, PLACED = ("run", "profile", "bisect", "upgrade"), ("reproduce", "check")
+# These commands take settings; the second group has its own cases, so it takes only what says where to run. The last of
+# them also takes targets.
+WHOLE, PLACED = ("run", "profile", "bisect", "upgrade"), ("reproduce", "check", "models")
 # These values are checked here, because a command uses them only later.
 CHECKS: Mapping[str, Callable[[str], object]] = {
     "budget": parse.budget,
@@ -54,7 +55,8 @@ CHECKS: Mapping[str, Callable[[str], object]] = {
 # These choose neither code nor a place nor a recipient, so they count in every folder. Any other flag needs trust.
 HARMLESS = frozenset({
     "backfill", "budget", "case", "columns", "control", "cpuset", "fail-on", "format", "hash-data", "isolation",
-    "judge", "limit", "margin", "metric", "only", "rounds", "seed", "shard", "sort", "suite", "threads", "timeout",
+    "judge", "limit", "margin", "metric", "only", "rounds", "seed", "shard", "sort", "suite", "threads",
+    "timeout",
 })  # fmt: skip
 # Such changes of versions also count. A path in a variable may name code, e.g. TF_PLUGGABLE_DEVICE_LIBRARY_PATH.
 HARMLESS_CHANGE = re.compile(
@@ -132,7 +134,8 @@ def find_defaults(group: Any, words: Sequence[str]) -> Defaults:
 
     place = names_of(MachineFlags, MeasuringGpuFlags, InstallationFlags)
     if name in PLACED:
-        return _make_defaults(settings, (name,), _for_command(command, settings.values, place))
+        targets = frozenset(TARGETS if name == PLACED[-1] else ())
+        return _make_defaults(settings, (name,), _for_command(command, settings.values, place | targets))
     run = command.commands["run"]
     # A nightly run does not share the settings on how long to measure.
     shared = _for_command(run, settings.values, place | names_of(SelectionFlags))

@@ -154,6 +154,10 @@ def test_each_command_takes_the_settings_whose_flags_it_has(folder: Path):
         "workload_folder": "mine", "budget": "7m", "margin": "3", "engine": "venv",
     }  # fmt: skip
     assert find_defaults(root, ["reproduce"]).by_command["reproduce"] == {"engine": "venv"}
+    assert find_defaults(root, ["models"]).by_command["models"] == {"target": ["2.13", "2.14"], "engine": "venv"}
+    (folder / "tfcompare.toml").write_text("versions = '2.13,2.14'\nfail-on = 'slower>10%'\n")
+    assert find_defaults(root, ["models"]).by_command["models"] == {"versions": "2.13,2.14"}
+    assert find_defaults(root, ["reproduce"]).by_command["reproduce"] == {}
 
 
 def test_a_night_takes_its_own_table_and_hands_all_of_it_on(folder: Path, monkeypatch, capsys):

@@ -124,6 +124,7 @@ def test_a_setting_that_needs_trust_ends_the_command_with_its_name(folder: Path,
         ("bisect", "--good", "2.13", "--bad", "2.14", "-c", "power[style=eager]"),
         ("reproduce", "--suite", "smoke"),
         ("check", "mine/one.py"),
+        ("models", "--versions", "2.13,2.14"),
     ],
 )
 def test_every_command_that_takes_settings_asks_for_trust(folder: Path, plan: Plan, words: tuple[str, ...]):
