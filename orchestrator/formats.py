@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 
 MARK = re.compile(r"tfcompare\.(?P<name>[a-z]+)/(?P<number>\d{1,9})", re.ASCII)
-HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"(?P<mark>[^"\\]{1,80})"\s*,')
+# In an object that is also part of the interface, `schema` names the format.
+HEAD = re.compile(rb'\s*\{\s*"(?:format|schema)"\s*:\s*"(?P<mark>[^"\\]{1,80})"\s*,')
 
 
 class NoFormat(ValueError):
@@ -56,9 +57,10 @@ PROFILE = Format("profile", 1, "read it with the tfcompare that wrote it, or sta
 SEARCH = Format("search", 1, "continue it with the tfcompare that wrote it, or start a new search")
 WHY = Format("why", 1, "continue it with the tfcompare that wrote it, or ask again")
 UPGRADE = Format("upgrade", 1, "continue it with the tfcompare that wrote it, or start again")
+MODELS = Format("models", 1, "read it with the tfcompare that wrote it, or make the table again")
 POINTS = Format("points", 1, "the tfcompare that wrote it reads it")
 EVENT = Format("event", 1, "the tfcompare that wrote it reads it")
 # These are formats of the user's data.
 TRUST = Format("trust", 1, "use the tfcompare that wrote it")
 FLEET = Format("fleet", 1, "`tfcompare fleet up` names its machines again")
-FORMATS = (RUN, PROFILE, SEARCH, WHY, UPGRADE, POINTS, EVENT, TRUST, FLEET)
+FORMATS = (RUN, PROFILE, SEARCH, WHY, UPGRADE, MODELS, POINTS, EVENT, TRUST, FLEET)

@@ -35,12 +35,14 @@ from orchestrator.history.model import AlarmOpened  # noqa: E402
 from orchestrator.history.store import Store  # noqa: E402
 from orchestrator.profiling import stored  # noqa: E402
 from orchestrator.profiling.model import stem  # noqa: E402
+from orchestrator.saved_models.report import REPORT, write_models  # noqa: E402
 from orchestrator.upgrade import state as upgrade_state  # noqa: E402
 from orchestrator.why import state as why_state  # noqa: E402
 from tests.support.bench import Bench  # noqa: E402
 from tests.support.golden import ASKED, GOLDEN, MOVED, NAMED, PROFILED, TRUSTED  # noqa: E402
 from tests.support.night_reports import NIGHT, alarm  # noqa: E402
 from tests.support.nights import history  # noqa: E402
+from tests.support.saved_tables import DIES, table  # noqa: E402
 from tests.support.searches import SCENES as SEARCHES  # noqa: E402
 from tests.support.small_run import write_run  # noqa: E402
 
@@ -78,7 +80,7 @@ def main() -> None:
 
 
 def write_host_files(scratch: Path) -> None:
-    """Write what the host writes: runs, profiles, searches, questions, upgrades, points, events, trust and fleets."""
+    """Write one file, or one folder, of each format that the host writes."""
     os.environ["TFCOMPARE_DATA"] = str(scratch / "data")
     shutil.rmtree(GOLDEN / "run", ignore_errors=True)
     shutil.copytree(write_run(scratch / "run"), GOLDEN / "run", ignore=shutil.ignore_patterns(".lock"))
@@ -89,6 +91,8 @@ def write_host_files(scratch: Path) -> None:
     shutil.copyfile(scratch / why_state.STATE_FILE, GOLDEN / why_state.STATE_FILE)
     upgrade_state.write_upgrade(scratch, MOVED)
     shutil.copyfile(scratch / upgrade_state.STATE_FILE, GOLDEN / upgrade_state.STATE_FILE)
+    write_models(table(scratch, wrong=DIES))
+    shutil.copyfile(scratch / REPORT, GOLDEN / REPORT)
     profiles = GOLDEN / "profile" / "profiles"
     profiles.mkdir(parents=True, exist_ok=True)
     (profiles.parent / stored.PROFILE_FILE).write_bytes(PROFILE.stamp(stored.HEADING.dump_json(PROFILED.heading)))

@@ -14,7 +14,6 @@ from orchestrator.cli.options import (
     GpuFlags,
     InstallationFlags,
     MachineFlags,
-    ReportFormatFlags,
     RunFolderFlags,
     SeedFlags,
     TargetFlags,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 GATES = {"died": "dies", "differs": "differs", "refused": "refused", "slower": "slower"}
 # Each target that saved is the baseline of a run of this length.
 BUDGET_S = 300.0
+ANSWERS = ("table", "markdown", "json", "html")
 PANEL = "Models"
 
 app = typer.Typer()
@@ -53,7 +53,6 @@ def compare_saved(
     seed: SeedFlags,
     budget: BudgetFlags,
     folder: RunFolderFlags,
-    report: ReportFormatFlags,
     verbosity: VerbosityFlags,
     targets: Annotated[
         list[str] | None,
@@ -104,6 +103,7 @@ def compare_saved(
             rich_help_panel=PANEL,
         ),
     ] = None,
+    format: Annotated[str, choice("--format", "format", ANSWERS, "Output format.", rich_help_panel="Output")] = "table",
     details: Annotated[
         bool, typer.Option("--details", help="Also print each model, with sizes and times.", rich_help_panel="Output")
     ] = False,
@@ -180,13 +180,16 @@ def compare_saved(
         judged = judge_models(outcome)
         if time:
             judged = time_loads(outcome, judged, options, budget_s or BUDGET_S, watching)
+    from orchestrator.saved_models.markdown import render_models_markdown
     from orchestrator.saved_models.report import ModelsAnswer, layout_models, models_as_object, write_models
     from orchestrator.saved_models.run import find_failure
 
     answer = ModelsAnswer(outcome, judged)
-    if report.format == "json":
+    if format == "json":
         print(strict_json.dump(models_as_object(answer), indent=2))
-    elif report.format == "table":
+    elif format == "markdown":
+        print(render_models_markdown(answer))
+    elif format == "table":
         print_table(lambda width: layout_models(answer, width, details=details))
     verbosity.say(f"page: {write_models(answer)}")
     if error := find_failure(outcome) or _find_gate_error(answer, parse.parse_names(fail_on or "")):

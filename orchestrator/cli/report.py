@@ -202,7 +202,7 @@ def comment(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the comment and send nothing.")] = False,
 ) -> None:
-    """Post or update a comment on this CI job's pull request with the results of a run or an upgrade.
+    """Post or update a comment on this CI job's pull request with a run, an upgrade or saved models.
 
     The token comes from GITHUB_TOKEN in GitHub Actions, and from GITLAB_TOKEN (a project access token) in GitLab CI.
 
@@ -232,9 +232,14 @@ def comment(
 
 
 def _render_comment(folder: Path) -> str:
-    """Return the text about a run or an upgrade, in which everything that a workload may have written is quoted."""
-    from orchestrator.results.find_runs import UPGRADE
+    """Return the text about what a folder holds, in which everything that a workload may have written is quoted."""
+    from orchestrator.results.find_runs import MODELS, UPGRADE
 
+    if (folder / MODELS).is_file():
+        from orchestrator.saved_models.markdown import render_models_markdown
+        from orchestrator.saved_models.stored import read_models
+
+        return render_models_markdown(read_models(folder))
     if (folder / UPGRADE).is_file():
         from orchestrator.upgrade.page import render_upgrade_markdown
         from orchestrator.upgrade.report import UpgradeAnswer

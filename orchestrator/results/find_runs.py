@@ -6,9 +6,9 @@ from pathlib import Path
 
 from orchestrator.errors import ContractBroken, UsageError
 
-# A run has the first of these files, a search of `bisect` the second, a question of `why` the third, and an upgrade the
-# last.
-PLAN, SEARCH, QUESTION, UPGRADE = "plan.json", "bisect.json", "why.json", "upgrade.json"
+# A run has the first of these files, a search of `bisect` the second, a question of `why` the third, an upgrade the
+# fourth, and a table of saved models the last.
+PLAN, SEARCH, QUESTION, UPGRADE, MODELS = "plan.json", "bisect.json", "why.json", "upgrade.json", "models.json"
 # Runs without --output are stored here.
 RUNS = Path("runs")
 # A file that is dated further in the future was written while the clock was ahead. The clocks of a network file system

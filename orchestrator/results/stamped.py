@@ -1,4 +1,4 @@
-"""Reads the file that holds the whole state of a search or a question, with the mark of its format."""
+"""Reads the file that holds the whole state of a search, a question or an answer, with the mark of its format."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 def read_stamped(path: Path, format: Format, adapter: TypeAdapter[T], most_bytes: int, missing: str) -> T:
-    """Return the content of a file; `missing` explains a folder that lacks it."""
+    """Return the content of a file, which is no link; `missing` explains a folder that lacks it."""
     try:
-        return adapter.validate_json(format.unstamp(files.read_named(path, most_bytes)))
+        return adapter.validate_json(format.unstamp(files.read(path.parent, path, most_bytes, names=None)))
     except FileNotFoundError as error:
         raise UsageError(f"{path.parent} {missing}") from error
     except OSError as error:

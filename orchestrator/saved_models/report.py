@@ -11,10 +11,12 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from orchestrator.formats import MODELS
 from orchestrator.options import VENV
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.html.answer import AnswerPage, PageLine, PageTable, render_answer
 from orchestrator.reports.html.rows import TableColumn
+from orchestrator.results import find_runs
 from orchestrator.saved_models.judge import (
     VERDICTS,
     LoadedModel,
@@ -30,8 +32,8 @@ from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.strict_json import dump, pick
 from orchestrator.terminal.text import safe_text
 
-SCHEMA = "tfcompare.models/1"
-REPORT, PAGE = "models.json", "report.html"
+SCHEMA = MODELS.mark
+REPORT, PAGE = find_runs.MODELS, "report.html"
 STYLES = {"dies": "bold red", "differs": "bold red", "ok": "green"}
 PAGE_STYLES = {
     "dies": "died",
@@ -97,7 +99,7 @@ def layout_models(answer: ModelsAnswer, width: int, *, details: bool = False) ->
         letters = [f"[{number}]" for number in range(1, len(targets) + 1)]
         grid = _fill(answer, letters)
         legend = [safe_text(f"{letter} {name}") for letter, name in zip(letters, targets, strict=True)]
-    parts: list[RenderableType] = [*legend, Text(), *(safe_text(line) for line in _tell_failures(answer)), Text()]
+    parts: list[RenderableType] = [*legend, Text(), *(safe_text(line) for line in tell_failures(answer)), Text()]
     parts += [safe_text(note) for note in list_notes(answer)]
     if details:
         parts += [Text(), _detail(answer)]
@@ -105,7 +107,6 @@ def layout_models(answer: ModelsAnswer, width: int, *, details: bool = False) ->
 
 
 def _fill(answer: ModelsAnswer, headers: Sequence[str]) -> Grid:
-    """Return the table; rows in which nothing could be saved are left out, because their reasons are below it."""
     outcome = answer.outcome
     grid = Grid(
         title=safe_text("saved in a row, loaded in a column", style="bold"),
@@ -114,24 +115,29 @@ def _fill(answer: ModelsAnswer, headers: Sequence[str]) -> Grid:
         narrowest=NARROWEST,
     )
     source = ""
-    for row in outcome.rows:
+    for row in list_rows(answer):
         cells = [answer.cells[row, target] for target in outcome.targets]
         texts = [sum_up(models) for models in cells]
-        if not any(each.saved for each in cells[0]) and len(outcome.rows) > 1:
-            continue
         if row.source != source and not outcome.question.saved:
             grid.end_section()
             grid.add(row.source, *[""] * len(headers))
             source = row.source
         styles = [_find_style(models) for models in cells]
         grid.add(
-            _name_row(row, cells[0]) if source else f"{row.source}{', served' if row.format == SERVED else ''}",
+            name_row(row, cells[0]) if source else f"{row.source}{', served' if row.format == SERVED else ''}",
             *(safe_text(text, style=style) for text, style in zip(texts, styles, strict=True)),
         )
     return grid
 
 
-def _name_row(row: ModelRow, models: Sequence[LoadedModel]) -> str:
+def list_rows(answer: ModelsAnswer) -> list[ModelRow]:
+    """Return the rows of a table; reasons below it tell of those in which nothing could be saved."""
+    rows = answer.outcome.rows
+    saved = {each.row for each in answer.models if each.saved}
+    return [row for row in rows if row in saved or len(rows) == 1]
+
+
+def name_row(row: ModelRow, models: Sequence[LoadedModel]) -> str:
     """Return how a row is loaded, and the number of its models."""
     name = f"  {f'{SAVEDMODEL}, {SERVED}' if row.format == SERVED else row.format}"
     if len(models) == 1:
@@ -147,7 +153,7 @@ def _find_style(models: Sequence[LoadedModel]) -> str:
     return STYLES["ok"] if "ok" in verdicts else "dim"
 
 
-def _tell_failures(answer: ModelsAnswer) -> Iterator[str]:
+def tell_failures(answer: ModelsAnswer) -> Iterator[str]:
     wrong = [failure for failure in answer.failures if failure.verdict not in ("not saved", "refused")]
     for failure in answer.failures:
         if failure not in wrong[MOST_SHOWN:]:
@@ -184,12 +190,17 @@ def list_places(failure: ModelFailure) -> list[str]:
 def list_notes(answer: ModelsAnswer) -> Iterator[str]:
     """Yield what else is to be known about the table."""
     outcome = answer.outcome
-    counts = [name_count(verdict, answer.count(verdict)) for verdict in VERDICTS if answer.count(verdict)]
-    yield f"{format_count(len(answer.models), 'load')} in {outcome.seconds / 60:.1f} min: {', '.join(counts)}"
+    yield f"{format_count(len(answer.models), 'load')} in {outcome.seconds / 60:.1f} min: {count_verdicts(answer)}"
     if outcome.engine == VENV and (outcome.question.saved or outcome.question.code):
         yield "note: in a virtual environment, a saved model or its code has your rights; --engine docker confines it"
     if outcome.question.saved:
         yield "note: a file is expected to return what it returns in the first target in which it loads"
+
+
+def count_verdicts(answer: ModelsAnswer) -> str:
+    """Return how many models do what."""
+    counts = {verdict: answer.count(verdict) for verdict in VERDICTS}
+    return ", ".join(name_count(verdict, count) for verdict, count in counts.items() if count)
 
 
 def _detail(answer: ModelsAnswer) -> Grid:
@@ -273,7 +284,7 @@ def render_models_page(answer: ModelsAnswer) -> str:
             PageLine(
                 (
                     row.source,
-                    _name_row(row, answer.cells[row, outcome.targets[0]]).strip(),
+                    name_row(row, answer.cells[row, outcome.targets[0]]).strip(),
                     *(sum_up(answer.cells[row, target]) for target in outcome.targets),
                 )
             )

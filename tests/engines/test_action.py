@@ -15,6 +15,7 @@ import pytest
 import yaml
 from packaging.utils import canonicalize_name
 
+from orchestrator.saved_models.report import write_models
 from tests.conftest import ROOT
 from tests.support.forges import TOKEN, FakeForge, fake_forge
 from tests.support.pull_requests import (
@@ -27,6 +28,7 @@ from tests.support.pull_requests import (
     with_inputs,
     write_code,
 )
+from tests.support.saved_tables import table
 from tests.support.workflows import Forge, Job, Machine, install
 
 ACTION, COMMENT = (yaml.safe_load((ROOT / folder / "action.yml").read_text()) for folder in (".", "comment"))
@@ -138,11 +140,13 @@ def test_a_name_that_would_break_a_line_or_a_path_ends_the_job(forge: Forge, nam
     assert (forge.folder / "machine-1" / "GITHUB_OUTPUT").read_text() == ""
 
 
-@pytest.mark.parametrize("command", ["bisect", "run; touch x", "run --engine", "$(touch x)", "run\nupgrade"])
-def test_a_command_is_one_of_two_words(forge: Forge, command: str) -> None:
+@pytest.mark.parametrize(
+    "command", ["bisect", "run; touch x", "run --engine", "models x", "$(touch x)", "run\nupgrade"]
+)
+def test_a_command_is_one_of_three_words(forge: Forge, command: str) -> None:
     done = measured(forge, COMMAND=command)
     assert done.codes["Measure"] == 2
-    assert done.log == "::error title=tfcompare::command: run or upgrade\n"
+    assert done.log == "::error title=tfcompare::command: run, upgrade or models\n"
     assert not (forge.code / "x").exists()
 
 
@@ -160,6 +164,33 @@ def test_an_upgrade_is_judged_and_told_in_the_comment(forge: Forge, api: FakeFor
     for text in (summary, body):
         assert "`speed`" in text
         assert "GO" in text or "NOT YET" in text
+
+
+# A .h5 file of Keras 3 does not load in Keras 2, and a variable of oneDNN changes no model.
+@pytest.mark.tensorflow
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "expected", "cell"),
+    [
+        ("2.16 2.8 --formats h5", 6, "`dies`"),
+        ("2.16 '2.16 TF_ENABLE_ONEDNN_OPTS=0 as plain' --formats keras", 0, "`ok`"),
+    ],
+)
+def test_saved_models_are_judged_and_told_in_the_comment(
+    forge: Forge, api: FakeForge, arguments: str, expected: int, cell: str
+) -> None:
+    forge.env.clear()
+    words = f"arguments: {arguments} --models functional --fail-on died,differs"
+    jobs = forge.run(with_inputs("engine: venv", 'trust: "true"', "command: models", words))
+    assert jobs["measure"].outputs["exit-code"] == str(expected), jobs["measure"].log
+    assert jobs["measure"].codes["Verdict"] == expected
+    assert not jobs["comment"].failed, jobs["comment"].log
+    assert "<html" in (forge.artefacts["tfcompare"] / "report.html").read_text()[:200]
+    [body] = api.bodies
+    for text in ((forge.folder / "machine-1" / "summary").read_text(), body):
+        [row] = [line for line in text.splitlines() if line.startswith("| `2.16.2` |")]
+        assert row.split(" | ")[-1] == f"{cell} |"
+    assert "<https://forge.example/me/models/actions/runs/99>" in body
 
 
 def test_wrong_arguments_fail_the_job_and_leave_no_run(forge: Forge) -> None:
@@ -309,6 +340,28 @@ def test_a_run_of_a_stranger_is_only_read(forge: Forge, api: FakeForge, small_ru
     job = Machine(forge, yaml.safe_load(WORKFLOW)["jobs"]["comment"]).run()
     assert [line.partition("::there")[0] for line in job.commands] == ["::warning title=tfcompare"]
     assert not mark.exists()
+
+
+def test_a_table_of_saved_models_of_a_stranger_is_only_read(forge: Forge, api: FakeForge) -> None:
+    hostile = forge.folder / "hostile"
+    hostile.mkdir()
+    reason = "</code>\n::set-output name=x::y\n##[error]boo <img src=x> @octocat `x` | y"
+    write_models(table(hostile, wrong={("2.8.4", "2.16.2", "nested"): ("dies", reason)}))
+    mark = forge.folder / "mark"
+    for name in ("sitecustomize.py", "orchestrator.py", "typer.py"):
+        (hostile / name).write_text(f"open({str(mark)!r}, 'w')\n")
+    forge.artefacts = {"tfcompare": hostile}
+    forge.env["PYTHONPATH"] = str(hostile)
+    job = Machine(forge, yaml.safe_load(WORKFLOW)["jobs"]["comment"]).run()
+    assert job.commands == [], job.log
+    assert not mark.exists()
+    [body] = api.bodies
+    assert "| `2.8.4` | `h5, 2` | `ok` | `1 dies` |" in body
+    assert all(sign not in body for sign in ("<img", "@octocat", "\n::"))
+    (hostile / "models.json").write_text((hostile / "models.json").read_text().replace('"ok"', '"::error::boo"'))
+    job = Machine(forge, yaml.safe_load(WORKFLOW)["jobs"]["comment"]).run()
+    assert [line.partition("::there")[0] for line in job.commands] == ["::warning title=tfcompare"]
+    assert api.bodies == [body]
 
 
 # Installing.

@@ -9,24 +9,41 @@ import pytest
 from orchestrator.bisect import state
 from orchestrator.catalog import trust
 from orchestrator.fleet import machines
-from orchestrator.formats import EVENT, FLEET, FORMATS, POINTS, PROFILE, RUN, SEARCH, TRUST, UPGRADE, WHY, Format
+from orchestrator.formats import (
+    EVENT,
+    FLEET,
+    FORMATS,
+    MODELS,
+    POINTS,
+    PROFILE,
+    RUN,
+    SEARCH,
+    TRUST,
+    UPGRADE,
+    WHY,
+    Format,
+)
 from orchestrator.history.model import AlarmOpened
 from orchestrator.history.schema import FORMAT, SCHEMA
 from orchestrator.history.store import Store
 from orchestrator.profiling import stored
 from orchestrator.results.run import load_run
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.saved_models.report import models_as_object
+from orchestrator.saved_models.stored import read_models
 from orchestrator.upgrade.state import read_upgrade
 from orchestrator.why.state import read_question
 from tests.support.golden import ASKED, GOLDEN, MOVED, NAMED, PROFILED, TRUSTED
 from tests.support.night_reports import NIGHT, alarm
 from tests.support.nights import history
+from tests.support.saved_tables import DIES, table
 from tests.support.searches import SCENES
 from tests.support.small_run import write_run
 
 FILES = {
     RUN: "run/plan.json", PROFILE: "profile/profile.json", SEARCH: "bisect.json", WHY: "why.json", EVENT: "event.json",
     TRUST: "trusted.json", FLEET: "fleet.json", POINTS: "points.parquet", UPGRADE: "upgrade.json",
+    MODELS: "models.json",
 }  # fmt: skip
 
 
@@ -63,6 +80,10 @@ def test_a_question_is_the_one_that_was_written():
 
 def test_an_upgrade_is_the_one_that_was_written():
     assert read_upgrade(GOLDEN) == MOVED
+
+
+def test_a_table_of_saved_models_is_the_one_that_was_written(tmp_path: Path):
+    assert models_as_object(read_models(GOLDEN)) == models_as_object(table(tmp_path, wrong=DIES))
 
 
 def test_what_was_trusted_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -17,6 +17,7 @@ READERS = {
     "SEARCH": "bisect/state.py",
     "WHY": "why/state.py",
     "UPGRADE": "upgrade/state.py",
+    "MODELS": "saved_models/stored.py",
     "POINTS": "history/schema.py",
     "EVENT": "history/store.py",
     "TRUST": "catalog/trust.py",
