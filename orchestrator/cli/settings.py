@@ -55,7 +55,7 @@ CHECKS: Mapping[str, Callable[[str], object]] = {
 # These choose neither code nor a place nor a recipient, so they count in every folder. Any other flag needs trust.
 HARMLESS = frozenset({
     "backfill", "budget", "case", "columns", "control", "cpuset", "fail-on", "format", "hash-data", "isolation",
-    "judge", "limit", "margin", "metric", "only", "rounds", "seed", "shard", "sort", "suite", "threads",
+    "judge", "limit", "margin", "metric", "only", "rounds", "saved-models", "seed", "shard", "sort", "suite", "threads",
     "timeout",
 })  # fmt: skip
 # Such changes of versions also count. A path in a variable may name code, e.g. TF_PLUGGABLE_DEVICE_LIBRARY_PATH.

@@ -359,6 +359,9 @@ class Night:
     exit_code: int
     # This machine started the nightly run, if another one measured.
     starter: str = ""
+    # The folder in `runs` that holds the table of saved models, and what is in it; both are '' if there is none.
+    models_run: str = ""
+    models: str = ""
     # The nightly run was started with these options.
     device: str
     engine: str
@@ -388,8 +391,12 @@ class NightReport:
     warnings: tuple[str, ...] = ()
     # A line for each version says whether one may move to it, by what tonight measured.
     moves: tuple[str, ...] = ()
-    # This page shows what was measured; it is '' if there is none.
+    # These saved models were ok in the last table and no longer are, or the other way round.
+    broken: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    # These pages show what was measured, and the table of saved models; each is '' if there is none.
     page: str = ""
+    models_page: str = ""
     # This flag names the history in commands; it is '' for the user's own history.
     history: str = ""
     # This exception ended the nightly run early.
@@ -399,7 +406,7 @@ class NightReport:
     def happened(self) -> bool:
         """Whether this nightly run found something that people need to know tonight."""
         quiet = self.night.outcome in ("measured", "skipped")
-        moved = self.opened or self.confirmed or self.recovered or self.resized
+        moved = self.opened or self.confirmed or self.recovered or self.resized or self.broken or self.mended
         return bool(moved or self.vanished or self.warnings) or not quiet
 
     @property

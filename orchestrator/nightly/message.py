@@ -86,7 +86,8 @@ def summarize_night(report: NightReport) -> str:
         (len(report.appeared), "appeared"),
         (len(report.warnings), "warning" if len(report.warnings) == 1 else "warnings"),
     )
-    parts = ended.get(report.night.outcome, []) + [f"{count} {what}" for count, what in counts if count]
+    saved = ["saved models broke"] * bool(report.broken) + ["saved models are ok again"] * bool(report.mended)
+    parts = ended.get(report.night.outcome, []) + saved + [f"{count} {what}" for count, what in counts if count]
     return ", ".join(parts) or "nothing changed"
 
 
@@ -95,23 +96,28 @@ def _gravity(report: NightReport) -> Gravity:
         return "failure"
     if (
         report.vanished
+        or report.broken
         or report.warnings
         or any(alarm.change.direction == "slower" for alarm in (*report.opened, *report.confirmed))
     ):
         return "warning"
-    return "success" if report.opened or report.recovered or report.resized else "info"
+    return "success" if report.opened or report.recovered or report.resized or report.mended else "info"
 
 
 def _sections(report: NightReport, most: int) -> Iterator[MessageSection]:
     yield from _bad_ending(report.night, most)
     yield from _suspicion(report)
     yield from _alarms_opened(report.opened, report.history, most)
+    broken: list[Words] = [(Code(text),) for text in report.broken]
+    yield from _build_list_section("Saved models that were ok before", broken, most)
     yield from _build_list_section("Confirmed by a second night", list(map(_still, report.confirmed)), most)
     yield from _build_list_section("Changed in size", list(map(_still, report.resized)), most)
     recovered: list[Words] = [
         (*_where(alarm), f": it was {describe_alarm(alarm)} since {alarm.change.first}") for alarm in report.recovered
     ]
     yield from _build_list_section("Recovered", recovered, most)
+    mended: list[Words] = [(Code(text),) for text in report.mended]
+    yield from _build_list_section("Saved models that are ok again", mended, most)
     yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in report.vanished], most)
     yield from _build_list_section("New in the suite", [(Code(name),) for name in report.appeared], most)
     yield from _build_list_section("May you move?", [(Code(text),) for text in report.moves], most)
@@ -233,6 +239,10 @@ def _night(report: NightReport, most: int) -> MessageSection:
         lines.append((f"{night.cells} measured, {night.confirmed} of them again",))
     if night.outcome in ("measured", "skipped"):
         lines += [(Code(text),) for text in night.said[:most]]
+    if night.models:
+        lines.append((Code(night.models),))
+    if report.models_page:
+        lines.append(Command("their table", report.models_page))
     if report.page:
         lines.append(Command("report", report.page))
     lines.append(Command("all nights", f"tfcompare history{report.history}"))

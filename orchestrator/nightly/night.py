@@ -28,6 +28,7 @@ from orchestrator.nightly.causes import add_flags, look_for_causes
 from orchestrator.nightly.confirmations import settle
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.options import NightContext, NightOptions, list_flags
+from orchestrator.nightly.saved import compare_saved_models
 from orchestrator.nightly.stages import (
     count_cells,
     describe_ending,
@@ -40,6 +41,7 @@ from orchestrator.nightly.stages import (
 from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run
+from orchestrator.saved_models.report import PAGE as MODELS_PAGE
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.view import View
 from orchestrator.upgrade.judgement import OF_WORKLOADS
@@ -153,6 +155,8 @@ def _measure_night(options: NightOptions, night: NightContext, view: View) -> Ni
     if not ended.hung:
         # Causes are looked for before old nightlies are removed, since one of them may be needed.
         warnings += look_for_causes(options, night, {point.key for point in points}, child.left_s, view)
+    earlier = [each for each in _list_comparable(store.events()[0], options, night.host) if each.run]
+    saved = compare_saved_models(options, night, screened, earlier, child.left_s, view)
     if night.resolved.names:
         cleanup.retire(options.keep_nightlies, view)
     end = Night(
@@ -162,6 +166,8 @@ def _measure_night(options: NightOptions, night: NightContext, view: View) -> Ni
         host=night.host,
         starter=night.starter,
         **options.identity,
+        models_run=saved.run,
+        models=saved.line,
         run=screened.plan.run,
         outcome="hung" if ended.hung else "measured",
         said=(*night.resolved.notes, *judged.notes),
@@ -172,7 +178,15 @@ def _measure_night(options: NightOptions, night: NightContext, view: View) -> Ni
     )
     store.record(end)
     moves = tell_moves(screened.evaluation, OF_WORKLOADS)
-    report = NightReport(night=end, warnings=tuple(warnings), moves=moves, page=_write_page(screened))
+    report = NightReport(
+        night=end,
+        warnings=(*warnings, *saved.warnings),
+        moves=moves,
+        broken=saved.broken,
+        mended=saved.mended,
+        page=_write_page(screened),
+        models_page=str(store.runs / saved.run / MODELS_PAGE) if saved.run else "",
+    )
     return judge.report_events(report, judged, state.current(store.events()[0]), night.date)
 
 

@@ -46,6 +46,8 @@ class NightOptions:
     # This is the time to find out why cases changed, and for nightlies that were not measured; 0 turns both off.
     backfill_s: float = 0.0
     keep_nightlies: int = 3
+    # With these flags `tfcompare models` makes the table of saved models; without any, there is none.
+    models: tuple[str, ...] = ()
 
     @property
     def suite_name(self) -> str:

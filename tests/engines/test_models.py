@@ -224,3 +224,29 @@ def test_damaged_and_hostile_files_die_alone_and_run_nothing(tfcompare: str, tmp
     assert "safe_mode" in reason or "disallowed" in reason
     assert not (old / "owned").exists()
     assert any("--engine docker confines it" in note for note in answer["notes"])
+
+
+# With these, the first function that XLA compiles ends its process.
+FATAL = {"TF_XLA_FLAGS": "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit", "XLA_FLAGS": "--no_such_flag"}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_a_night_reports_models_that_break_and_no_others(tfcompare: str, tmp_path: Path) -> None:
+    flags = ("--case", "power[style=eager]", "--rounds", "2", "--engine", "venv", "--backfill", "0", "--inherit-env")
+    words = ("nightly", "run", "--versions", "2.16,2.8", *flags, "--history", tmp_path, "--saved-models", "keras")
+    first, equal = (run_command(tfcompare, *words, "--again") for _ in range(2))
+    assert [done.returncode for done in (first, equal)] == [0, 0], first.stderr + equal.stderr
+    assert "there is no earlier table" in " ".join(first.stdout.split())
+    assert "broke" not in equal.stdout
+    broken = run_command(tfcompare, *words, "--again", env=FATAL)
+    assert broken.returncode == 1, broken.stderr
+    text = " ".join(broken.stdout.split())
+    assert "saved models broke" in text.splitlines()[0]
+    assert "2.16.2 as keras: not saved: killed by SIGABRT (" in text
+    assert "optimizer_state" in text
+    assert len(list((tmp_path / "runs").glob("*-models*/report.html"))) == 4
+    again = run_command(tfcompare, *words, "--again")
+    assert again.returncode == 0, again.stderr
+    assert "Saved models that are ok again" in again.stdout

@@ -14,6 +14,7 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import (
     INDEX_VARIABLE,
     BudgetFlags,
+    GpuFlags,
     HistoryFlags,
     InstallationFlags,
     JudgeFlags,
@@ -43,7 +44,8 @@ from orchestrator.errors import (
 )
 from orchestrator.nightly.due import MISSED_POLICIES, DueNights, time_of_day
 from orchestrator.options import NIGHT_ROUNDS
-from orchestrator.terminal.counts import format_count
+from orchestrator.saved_models.question import FORMATS
+from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.text import escape_lines
 
 if TYPE_CHECKING:
@@ -53,6 +55,10 @@ if TYPE_CHECKING:
 PASSED = names_of(
     OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags, JudgeFlags, PlaceFlags
 ) - {"index_url"}
+
+# `tfcompare models` gets these.
+OF_MODELS = names_of(MachineFlags, GpuFlags, InstallationFlags) - {"index_url"}
+ALL = "all"
 
 # These flags distinguish the nights of one schedule from those of another.
 DECISIVE = PASSED | names_of(SelectionFlags, HistoryFlags) | {"versions"}
@@ -137,6 +143,18 @@ def run(
             metavar="DURATION",
         ),
     ] = "30m",
+    saved_models: Annotated[
+        str | None,
+        choice(
+            "--saved-models",
+            "format",
+            FORMATS,
+            "Then save models in every version, load them in every other, as `tfcompare models` does, and report those "
+            "that were ok the last time and no longer are. Formats to save in, or all.",
+            first=(ALL,),
+            several=True,
+        ),
+    ] = None,
     keep_nightlies: Annotated[
         int, number("--keep-nightlies", 1, 1000, "Number of tf-nightly versions to keep; older ones are removed.")
     ] = 3,
@@ -189,6 +207,7 @@ def run(
         again=again,
         backfill_s=0.0 if backfill.strip() == "0" else parse.seconds("--backfill", backfill),
         keep_nightlies=keep_nightlies,
+        models=_list_models_flags(context, saved_models, machines) if saved_models else (),
     )
     targets = find_targets(
         recipients.notify or (),
@@ -221,11 +240,19 @@ def name_nights(context: typer.Context) -> str:
     return sha256(repr(sorted(asked)).encode()).hexdigest()[:12]
 
 
-def flags_as_given(context: typer.Context) -> tuple[str, ...]:
+def _list_models_flags(context: typer.Context, formats: str, machines: PlaceFlags) -> tuple[str, ...]:
+    """Return the flags with which `tfcompare models` makes the table of a night."""
+    if not machines.fleet().is_local:
+        raise UsageError("--saved-models works on this machine alone: leave it out with --on")
+    named = parse.parse_names(formats)
+    return ("--formats", ",".join(FORMATS if ALL in named else named), *flags_as_given(context, OF_MODELS))
+
+
+def flags_as_given(context: typer.Context, passed: frozenset[str] = PASSED) -> tuple[str, ...]:
     """Return the flags as they were given or set; `tfcompare run` inherits the environment."""
     words: list[str] = []
     for name, (flag, value) in find_given_flags(context, settings=True).items():
-        if name in PASSED:
+        if name in passed:
             values = value if isinstance(value, list | tuple) else [value]
             words += [flag] if value is True else [word for each in values for word in (flag, str(each))]
     return tuple(words)
@@ -238,6 +265,8 @@ def ending(summary: "NightReport") -> BaseException | None:
     """
     if summary.failure:
         return summary.failure
+    if summary.broken:
+        return OutcomeFound(f"saved models that were ok no longer are: {name_some(summary.broken, 1, 'reason')}")
     worse = [alarm for alarm in summary.certain if alarm.change.direction == "slower"]
     if worse:
         return OutcomeFound(f"{format_count(len(worse), 'new alarm')}; `tfcompare history{summary.history}` shows them")

@@ -82,6 +82,7 @@ def write_site_files(store: Store, folder: Path, runs_url: str | None, title: st
         open=[description for description in descriptions if description.open],
         facts=_facts(sources),
         nights=nights[: -LATEST_NIGHTS - 1 : -1],
+        run_link=runs.link,
         left_out=len(warnings),
         built=datetime.now(UTC),
     )

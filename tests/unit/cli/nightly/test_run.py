@@ -1,7 +1,7 @@
 """What the exit code of a night comes from: an alarm is one thing, and a run that crashed is another."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from orchestrator.history.model import Night, NightReport
 from orchestrator.nightly import lock
 from orchestrator.nightly import night as nights
 from orchestrator.nightly.options import NightOptions
+from orchestrator.plan import request
 from orchestrator.terminal.view import View
 from tests.support.night_reports import alarm
 from tests.support.stand_ins import Machine
@@ -93,6 +94,67 @@ def stop_before_measuring(monkeypatch: pytest.MonkeyPatch) -> list[NightOptions]
 
     monkeypatch.setattr(nights, "run_night", note)
     return asked
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (("--saved-models", "keras,h5"), ("--formats", "keras,h5")),
+        (("--saved-models", "all"), ("--formats", "keras,h5,savedmodel,weights,export")),
+        (
+            (
+                "--saved-models",
+                "h5",
+                "--engine",
+                "venv",
+                "--rounds",
+                "4",
+                "--judge",
+                "cpu",
+                "--gpus",
+                "0",
+                "--gpu-exclusive",
+            ),
+            ("--formats", "h5", "--engine", "venv", "--gpus", "0"),
+        ),
+        (("--engine", "venv"), ()),
+    ],
+)
+def test_saved_models_get_the_flags_that_say_where_to_run(
+    call: Callable[..., tuple[int, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    words: Sequence[str],
+    flags: Sequence[str],
+):
+    asked = stop_before_measuring(monkeypatch)
+    monkeypatch.setattr(request, "check_judge", lambda judge, gpu: None)
+    assert call("run", "--versions", "2.13,2.0", *words)[0] == 0
+    assert sorted(asked[0].models) == sorted(flags)
+    assert asked[0].identity == replace(asked[0], models=()).identity
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--saved-models", "kears"), "unknown format 'kears'"),
+        (("--saved-models", "keras", "--on", "auto"), "leave it out with --on"),
+    ],
+)
+def test_saved_models_that_cannot_be_are_refused_before_anything_is_measured(
+    call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, words: Sequence[str], reason: str
+):
+    asked = stop_before_measuring(monkeypatch)
+    code, _, errors = call("run", "--versions", "2.13,2.0", *words)
+    assert (code, asked) == (2, [])
+    assert reason in errors
+
+
+def test_saved_models_that_broke_are_code_1_after_what_aborted_the_night():
+    broken = ("2.8.4 as h5 in 2.16.2: dies: no (nested)",)
+    assert isinstance(ending(told(0, broken=broken)), OutcomeFound)
+    assert isinstance(ending(told(6, broken=broken)), OutcomeFound)
+    assert isinstance(ending(told(0, mended=broken)), type(None))
+    assert isinstance(ending(told(0, broken=broken, failure=ArmsDied("x"))), ArmsDied)
 
 
 def test_a_call_that_finds_no_night_due_or_one_in_progress_does_and_says_nothing(
