@@ -224,7 +224,7 @@ def layout_upgrade(answer: UpgradeAnswer, width: int) -> RenderableType:
         safe_text(tell_decision(answer), style=style),
     ]
     if answer.aspects:
-        parts += [Text(), _table(answer)]
+        parts += [Text(), _table(answer, width)]
     for title, lines in list_sections(answer):
         parts += [Text(), safe_text(title, style="bold"), *(safe_text(f"  {line}") for line in lines)]
     parts += [safe_text(f"note: {note}", style="yellow") for note in state.notes]
@@ -254,18 +254,25 @@ def describe_upgrade(answer: UpgradeAnswer) -> str:
     return " · ".join(str(part) for part in parts if part)
 
 
-def _table(answer: UpgradeAnswer) -> Grid:
-    old, new = answer.names
+def _table(answer: UpgradeAnswer, width: int) -> Grid:
+    """Return the table in which most fits; long names of targets go first, since the page begins with them."""
     has_several = any(row.verdicts.total() > 1 for row in answer.aspects)
-    grid = Grid(
-        title=safe_text("what changes, in the case where it is worst", style="bold"),
-        headers=("", old, new, "change", "interval", "verdict", "cases" if has_several else ""),
-        right=(False, True, True, True, True, False, False),
-        narrowest=NARROWEST,
-    )
-    for row in answer.aspects:
-        grid.add(*read_cells(answer, row))
-    grid.add("what dies", *count_dead(answer), "", "", "", "")
+    rows = [read_cells(answer, row) for row in answer.aspects]
+    rows.append(("what dies", *count_dead(answer), "", "", "", ""))
+    headers = ("", "old", "new", "change", "interval", "verdict", *(("cases",) if has_several else ()))
+    named = ("", *answer.names, *headers[3:])
+    for heads in (named, headers, headers[:6], headers[:3] + headers[5:6]):
+        places = [headers.index(head) if head in headers else named.index(head) for head in heads]
+        grid = Grid(
+            title=safe_text("what changes, in the case where it is worst", style="bold"),
+            headers=heads,
+            right=[0 < place < 5 for place in places],
+            narrowest=NARROWEST,
+        )
+        for row in rows:
+            grid.add(*(row[place] for place in places))
+        if grid.least_width <= width:
+            break
     return grid
 
 

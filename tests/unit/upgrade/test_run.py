@@ -249,6 +249,18 @@ def test_the_page_is_the_same_in_every_form_and_has_at_most_sixty_lines(monkeypa
         assert text in markdown
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_name_of_the_table_is_broken_by_a_long_target(monkeypatch, tmp_path: Path, width: int):
+    new = "2.15.1 SLOW=1 ANOTHER_VARIABLE=with-a-long-value"
+    answer = ask(monkeypatch, tmp_path / "up", World(slow={"SLOW=1": 1.5}), new=new, remedies=False)
+    lines = shown(answer, width).splitlines()
+    rows = {name: next(line for line in lines if line.strip().startswith(name)) for name in ("speed", "first call")}
+    assert rows["speed"].rstrip().endswith("slower")
+    assert all(len(line) <= width for line in lines)
+    # The names of both targets are in the first line, whatever the table has room for.
+    assert "ANOTHER_VARIABLE" in "".join(lines[:2])
+
+
 def test_hostile_texts_stay_texts(monkeypatch, tmp_path: Path):
     evil = "<script>alert(1)</script> is deprecated | @somebody `x` [a](b) \x1b[31m"
     answer = ask(monkeypatch, tmp_path / "up", World(warned=(evil,)))
