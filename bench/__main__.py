@@ -2,7 +2,7 @@
 
 Keep the machine otherwise idle while it runs. At the end it lists the parts that are older than the code they measure;
 with --stale it does only that. With --tiny, those that take long measure next to nothing and are only printed: so one
-sees whether they work. The part `examples` needs files that are not in this repository, and says which.
+sees whether they work. The parts `examples` and `upgrade` need files that are not in this repository, and say which.
 """
 
 import argparse
@@ -21,6 +21,8 @@ from orchestrator.machine.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 FACTS = ("cpu", "usable_cores", "smt", "virtual", "memory_mb", "governor", "turbo", "kernel", "load")
+# The variable that names the folder of files that a part needs; without it, the part does not run among all.
+NEEDED = {"examples": "EXAMPLES", "upgrade": "PROGRAMS"}
 TINY = ("detect", "busy", "bodies", "workers", "metrics", "fleet", "load")
 
 
@@ -33,7 +35,7 @@ def main() -> None:
     known = TINY if given.tiny else tuple(PARTS)
     if unknown := sorted(set(given.parts) - set(known)):
         sys.exit(f"no bench named {', '.join(unknown)}; there are {', '.join(known)}")
-    usual = tuple(name for name in known if name != "examples" or "EXAMPLES" in os.environ)
+    usual = tuple(name for name in known if NEEDED.get(name, "PATH") in os.environ)
     for name in () if given.stale else given.parts or usual:
         module = import_module(f"bench.{name}")
         if given.tiny:

@@ -46,6 +46,9 @@ PARTS: Mapping[str, Part] = {
     "bodies": Part("Other people's code", (*MEASURING, "bench/workloads/bodies.py")),
     "examples": Part("Other people's training loops", (*MEASURING, "bench/workloads/examples.py")),
     "why": Part("Causes", (*MEASURING, "orchestrator/why", "orchestrator/bisect", "bench/workloads/caused.py")),
+    "upgrade": Part(
+        "Upgrades", (*MEASURING, "orchestrator/upgrade", "orchestrator/metrics/gates.py", "bench/upgrades.json")
+    ),
     "workers": Part("Workers", (":(glob)workloads/*.py", "orchestrator/engines/worker")),
     "metrics": Part(
         "Other metrics", (*MEASURING, "orchestrator/metrics", "orchestrator/results", SUITE, "bench/injected.py")
