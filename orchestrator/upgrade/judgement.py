@@ -61,7 +61,8 @@ class TargetJudgement:
 def judge_target(evaluation: Evaluation, gates: Sequence[Gate], target: str) -> TargetJudgement:
     """Judge a target of a run, whose first target is the baseline."""
     tripped, still_open = list[Obstacle](), list[Obstacle]()
-    for arm in _find_lost(evaluation, target):
+    lost = list(_find_lost(evaluation, target))
+    for arm in lost:
         fails = arm.outcome == DIED and any(gate.verdict == DIED for gate in gates)
         obstacle = Obstacle(DIED, DIED, arm.case.label, f"{arm.outcome}: {arm.reason}")
         (tripped if fails else still_open).append(obstacle)
@@ -74,6 +75,9 @@ def judge_target(evaluation: Evaluation, gates: Sequence[Gate], target: str) -> 
                     still_open.append(_describe_output(gate, output))
         elif gate.verdict != DIED:
             for row in _find_rows(evaluation, gate, target):
+                # Nothing is shown of what did not run, and more rounds would not change that.
+                if row.pair.arms[0].case in {arm.case.label for arm in lost}:
+                    continue
                 if gate.matches(row):
                     tripped.append(_describe_row(evaluation, gate, row))
                 elif _may_match(evaluation, gate, row):
@@ -114,7 +118,7 @@ def _may_match(evaluation: Evaluation, gate: Gate, row: Comparison) -> bool:
 
 def _describe_row(evaluation: Evaluation, gate: Gate, row: Comparison) -> Obstacle:
     metric = row.pair.metric
-    figures = row.so_far or show_magnitude(row, metric)
+    figures = row.so_far or (row.reason if row.ends is None else show_magnitude(row, metric))
     named = "" if metric == TIME else f"{metric} "
     text = f"{named}{describe_change(metric, row.report_verdict)}, {figures}"
     return Obstacle(gate.text, metric, row.pair.arms[0].case, text, row.distance)

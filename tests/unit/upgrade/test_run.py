@@ -170,6 +170,10 @@ def test_a_case_that_dies_runs_again_with_a_flag(monkeypatch, tmp_path: Path):
     answer = ask(monkeypatch, tmp_path / "up", World(deadly="B=1"), "2.13 A=1 B=1")
     assert answer.decision == "go with a flag"
     assert "died: AttributeError: it is gone" in report.tell_decision(answer)
+    # Of what did not run, nothing else is listed as not shown.
+    assert answer.judged
+    assert [each.metric for each in answer.judged.tripped] == ["died"]
+    assert not answer.judged.open
 
 
 def test_what_dies_at_both_ends_says_nothing_of_the_move(monkeypatch, tmp_path: Path):
