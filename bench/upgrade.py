@@ -3,7 +3,7 @@
 `upgrades.json` names ten programs, with their files' hashes, and what was judged of each move before its page was seen,
 from its code and from a run of it by hand in each version.
 The programs are no part of this repository: PROGRAMS names a folder with one subfolder for each. Their environments are
-installed first, because the time of a page is told without that.
+installed first, because the time of a page counts from there.
 """
 
 import hashlib
