@@ -61,8 +61,9 @@ class TargetJudgement:
 def judge_target(evaluation: Evaluation, gates: Sequence[Gate], target: str) -> TargetJudgement:
     """Judge a target of a run, whose first target is the baseline."""
     tripped, still_open = list[Obstacle](), list[Obstacle]()
-    lost = list(_find_lost(evaluation, target))
-    for arm in lost:
+    lost = set[str]()
+    for arm in _find_lost(evaluation, target):
+        lost.add(arm.case.label)
         fails = arm.outcome == DIED and any(gate.verdict == DIED for gate in gates)
         obstacle = Obstacle(DIED, DIED, arm.case.label, f"{arm.outcome}: {arm.reason}")
         (tripped if fails else still_open).append(obstacle)
@@ -76,7 +77,7 @@ def judge_target(evaluation: Evaluation, gates: Sequence[Gate], target: str) -> 
         elif gate.verdict != DIED:
             for row in _find_rows(evaluation, gate, target):
                 # Nothing is shown of what did not run, and more rounds would not change that.
-                if row.pair.arms[0].case in {arm.case.label for arm in lost}:
+                if row.pair.arms[0].case in lost:
                     continue
                 if gate.matches(row):
                     tripped.append(_describe_row(evaluation, gate, row))

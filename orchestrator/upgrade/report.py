@@ -259,13 +259,12 @@ def _table(answer: UpgradeAnswer, width: int) -> Grid:
     has_several = any(row.verdicts.total() > 1 for row in answer.aspects)
     rows = [read_cells(answer, row) for row in answer.aspects]
     rows.append(("what dies", *count_dead(answer), "", "", "", ""))
-    headers = ("", "old", "new", "change", "interval", "verdict", *(("cases",) if has_several else ()))
-    named = ("", *answer.names, *headers[3:])
-    for heads in (named, headers, headers[:6], headers[:3] + headers[5:6]):
-        places = [headers.index(head) if head in headers else named.index(head) for head in heads]
+    headers = ("", "old", "new", "change", "interval", "verdict", "cases")
+    most = range(len(headers) if has_several else 6)
+    for named, places in ((answer.names, most), ((), most), ((), range(6)), ((), (0, 1, 2, 5))):
         grid = Grid(
             title=safe_text("what changes, in the case where it is worst", style="bold"),
-            headers=heads,
+            headers=[named[place - 1] if named and place in (1, 2) else headers[place] for place in places],
             right=[0 < place < 5 for place in places],
             narrowest=NARROWEST,
         )

@@ -136,7 +136,7 @@ def test_what_was_ok_and_no_longer_is_ends_the_night_with_1_and_is_told(
     assert "saved models broke" in message.title
     assert message.gravity == "warning"
     assert reason in " ".join(message.text.split())
-    # It is told once; the line stays.
+    # A break is reported on one night only; the count of loads is in every report.
     later = night(world, options, wrong)
     assert (later.broken, later.mended, ending(later)) == ((), (), None)
     assert "1 di" in later.night.models
