@@ -180,7 +180,7 @@ class CaseBlock:
         notes = "".join(row.cell(target).notes for row in self.rows for target in self.targets)
         shown = "".join([notes, *(row.time for row in self.rows)])
         meanings = {
-            WAVE: "its calls do not reach a steady state",
+            WAVE: "not settled: its calls do not reach a steady state",
             STAR: f"exploratory: measured after the error of {alpha * 100:g} % was spent; a new run can confirm it",
         }
         marks = [f"{mark} {meaning}" for mark, meaning in meanings.items() if mark in shown]
@@ -199,8 +199,8 @@ class CaseBlock:
             return []
         counts = str(fewest) if fewest == most else f"{fewest} to {most}"
         if fewest < FEWEST_ROUNDS:
-            return [f"geometric mean: some of its cases have only {counts} rounds"]
-        return [f"geometric mean: from the {counts} rounds that all of its cases have"]
+            return [f"means: some cases have only {counts} rounds"]
+        return [f"means are of {counts} common rounds"]
 
     def _comparisons(self) -> list[Comparison]:
         return [each for row in self.rows if isinstance(row, CaseRow) for each in row.comparisons.values()]

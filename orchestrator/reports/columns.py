@@ -31,7 +31,7 @@ OTHER_MARKS: Mapping[str, str] = {
 }  # fmt: skip
 # Of a difference that is certain, where the interval reaches into the margin.
 SMALL_MARKS: dict[ShownVerdict, str] = {**MARKS, "slower": "▴", "faster": "▾"}
-ABOUT_SMALL_MARKS = "▴ ▾ the size is uncertain: the interval reaches into the margin"
+ABOUT_SMALL_MARKS = "▴ ▾ of uncertain size: the interval reaches into the margin"
 # A metric in words, for headings and sentences.
 MEASURES: Mapping[Metric, str] = {spec.name: spec.about for spec in METRICS.values()}
 STAR, WAVE = "*", "~"

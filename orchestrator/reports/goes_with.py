@@ -5,7 +5,7 @@ cause, so no sentence says `why`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
@@ -28,11 +28,11 @@ from orchestrator.model import (
     VerdictName,
 )
 from orchestrator.reports.case_names import short_names
-from orchestrator.terminal.counts import format_count, name_some
+from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.durations import format_time
 
-# A table has at most this many such lines below it, each with at most this many cases.
-MOST_LINES, MOST_CASES = 3, 2
+# A line names at most this many cases of a target, or targets of a case.
+MOST_NAMED = 2
 # From this part of its calls on, an arm retraces in most of them, and from the second one on in each.
 MOST_CALLS, EACH_CALL = 0.5, 0.95
 # One thread that computes keeps almost a core busy.
@@ -57,7 +57,7 @@ class DifferingArms:
 
 @dataclass(frozen=True)
 class Rule:
-    """A fact about the slower of two arms, in the words that come before its cases, and the figure that shows it."""
+    """A fact about the slower of two arms, in words, and the figure that shows it."""
 
     name: str
     holds: Callable[[DifferingArms], bool]
@@ -75,7 +75,15 @@ class Companion:
     slower: str
     faster: str
     cases: tuple[str, ...]
-    text: str
+    fact: str
+    # The slower target with its cases, or the slower case with its targets, and the figures of both arms.
+    place: str = ""
+    figures: str = ""
+    is_across: bool = True
+
+    @property
+    def text(self) -> str:
+        return _join(self, [self.place])
 
 
 def _retraces(arms: DifferingArms) -> bool:
@@ -110,39 +118,39 @@ RULES = (
     Rule(
         "retraces",
         _retraces,
-        lambda arm: f"retraces in {'every call' if arm.figures['traces_per_call'] >= EACH_CALL else 'most calls'} of",
+        lambda arm: "every call retraces" if arm.figures["traces_per_call"] >= EACH_CALL else "most calls retrace",
         lambda arm: COUNT_PER_CALL.show(arm.figures["traces_per_call"]).removesuffix(COUNT_PER_CALL.per),
         " traces per call",
     ),
     Rule(
         "no GPU",
         _uses_no_gpu,
-        lambda arm: "takes no memory of the GPU in",
+        lambda arm: "no memory of the GPU is taken",
         _show("gpu_memory"),
     ),
     Rule(
         "waits",
         _waits,
-        lambda arm: "waits in",
+        lambda arm: "calls wait",
         lambda arm: f"{format_time(arm.figures['cpu'])} of CPU time in {format_time(arm.time_ms or 0.0)}",
     ),
     Rule(
         "fewer cores",
         _uses_fewer_cores,
-        lambda arm: "keeps fewer cores busy in",
+        lambda arm: "fewer cores are busy",
         lambda arm: f"{_count_cores(arm):.1f}",
         " cores",
     ),
     Rule(
         "grows",
         lambda arms: "leak" in arms.more,
-        lambda arm: "grows with each call of",
+        lambda arm: "memory grows with each call",
         _show("leak"),
     ),
     Rule(
         "slows down",
         lambda arms: bool(arms.slower.drift and arms.slower.drift.rise > 0 and not arms.faster.drift),
-        lambda arm: "becomes slower from call to call in",
+        lambda arm: "each call is slower than the one before",
         lambda arm: f"later calls take {math.expm1(arm.drift.rise):.0%} longer" if arm.drift else "settles",
     ),
 )
@@ -161,24 +169,24 @@ def find_companions(evaluation: Evaluation) -> tuple[Companion, ...]:
             if rule.holds(arms):
                 found.setdefault((rule.name, *who), []).append(arms)
     companions = [
-        Companion(
-            rule,
-            slower,
-            faster,
-            tuple(arms.slower.case.label for arms in of_rule),
-            _tell(rules[rule], slower, faster, of_rule, [names[arms.slower.case.label] for arms in of_rule]),
-        )
+        _build_companion(rules[rule], slower, faster, of_rule, names)
         for (rule, slower, faster), of_rule in found.items()
     ]
     return (*sorted(companions, key=lambda each: -len(each.cases)), *_find_published(evaluation))
 
 
-def describe_companions(evaluation: Evaluation) -> Iterator[str]:
-    companions = find_companions(evaluation)
-    for companion in companions[:MOST_LINES]:
-        yield f"goes with: {companion.text}"
-    if (left := len(companions) - MOST_LINES) > 0:
-        yield f"and {format_count(left, 'more fact')} in --format json"
+def describe_companions(companions: Iterable[Companion]) -> Iterator[str]:
+    """Yield a line for each fact; targets that it holds for next to the same baseline share one."""
+    lines: dict[tuple[str, str], list[Companion]] = {}
+    for each in companions:
+        lines.setdefault((each.fact, each.faster), []).append(each)
+    for first, *others in lines.values():
+        yield f"goes with: {_join(first, [first.place, *(each.place for each in others if each.place)])}"
+
+
+def _join(companion: Companion, places: Sequence[str]) -> str:
+    figures = f": {companion.figures}" if companion.figures else ""
+    return f"{companion.fact}{' in ' if companion.place else ''}{' and '.join(places)}{figures}"
 
 
 def _find_published(evaluation: Evaluation) -> Iterable[Companion]:
@@ -202,12 +210,12 @@ def _find_published(evaluation: Evaluation) -> Iterable[Companion]:
             slow, fast = ordered
             across = slow.target != fast.target
             slower, faster = (str(each.target) if across else names[each.case] for each in ordered)
-            text = f"a report that was reproduced, {claim.name}: {claim.title}"
+            text = f"{claim.name}, a report that was reproduced: {claim.title}"
             if better := _name_better(claim, slow, fast):
                 text += f"; {better} is faster there"
             first = found.get((claim.name, slower, faster))
             cases = (*first.cases, slow.case) if first else (slow.case,)
-            found[claim.name, slower, faster] = Companion("published", slower, faster, cases, text)
+            found[claim.name, slower, faster] = Companion("published", slower, faster, cases, text, is_across=across)
     return found.values()
 
 
@@ -276,10 +284,20 @@ def _order(comparison: Comparison) -> tuple[ArmKey, ArmKey] | None:
     return {"slower": (candidate, baseline), "faster": (baseline, candidate)}.get(comparison.report_verdict)
 
 
-def _tell(rule: Rule, slower: str, faster: str, arms: Sequence[DifferingArms], names: Sequence[str]) -> str:
-    """Return the sentence about all cases of a fact, with the figures of the one whose times differ most."""
-    worst = arms[0]
-    figures = f"{rule.figure(worst.slower)}{rule.unit}; {faster}: {rule.figure(worst.faster)}"
-    if worst.slower.target == worst.faster.target:
-        return f"{slower} {rule.says(worst.slower).rpartition(' ')[0]} in {worst.slower.target} ({figures})"
-    return f"{slower} {rule.says(worst.slower)} {name_some(names, MOST_CASES)} ({figures})"
+def _build_companion(
+    rule: Rule, slower: str, faster: str, arms: Sequence[DifferingArms], names: Mapping[str, str]
+) -> Companion:
+    """Return the fact with the figures of the arms whose times differ most, which come first."""
+    worst, slows = arms[0], [each.slower for each in arms]
+    across = worst.slower.target != worst.faster.target
+    named = [names[each.case.label] if across else str(each.target) for each in slows]
+    return Companion(
+        rule.name,
+        slower,
+        faster,
+        tuple(each.case.label for each in slows),
+        rule.says(worst.slower),
+        f"{slower} ({name_some(named, MOST_NAMED)})",
+        f"{rule.figure(worst.slower)}{rule.unit} ({faster}: {rule.figure(worst.faster)})",
+        across,
+    )

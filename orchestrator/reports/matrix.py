@@ -16,9 +16,10 @@ from orchestrator.reports.case_rows import (
     further_blocks,
 )
 from orchestrator.reports.closing_rows import ClosingRow, closing_rows
-from orchestrator.reports.columns import LONGEST, MARKS, SMALL_MARKS, STYLES, WAVE
+from orchestrator.reports.columns import LONGEST, MARKS, SMALL_MARKS, STAR, STYLES
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
+from orchestrator.reports.goes_with import find_companions
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.metric_sentences import describe_other_results
 from orchestrator.reports.reasons import describe_reasons
@@ -37,6 +38,8 @@ from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import clip, render_plain, safe_text
 
+# A report of more rows than these leaves pairs of cases inside targets, and all facts but one, to the details.
+MOST_ROWS, MOST_FACTS = 10, 2
 # From this many versions on, cells hold a mark and a ratio only; of more than these, a title has the number.
 MANY_VERSIONS, MOST_NAMED = 6, 3
 # A ratio such as 1.05x is as wide as this, so that intervals begin below each other.
@@ -50,37 +53,45 @@ def render_matrix(evaluation: Evaluation, arrangement: Arrangement | None = None
 def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None = None) -> RenderableType:
     """Lay out the matrix; versions that do not fit continue in further blocks with the same rows."""
     arrangement = arrangement or Arrangement()
-    across, inside = block_of_cases(evaluation, arrangement), block_of_pairs(evaluation, arrangement)
-    further = further_blocks(evaluation, arrangement)
+    (across, *others), left = _choose_blocks(evaluation, arrangement)
+    companions = find_companions(evaluation)
+    if left:
+        companions = tuple(each for each in companions if each.is_across)
+    facts, most = list(render_companions(companions)), 1 if left else MOST_FACTS
     closing = [] if arrangement.only else closing_rows(evaluation, _case_rows(across))
     left_out = [note_what_is_left_out(evaluation, arrangement)] if arrangement.only else []
     notes = (*describe_reasons(evaluation), *describe_other_results(evaluation), *describe_cpu_times(evaluation))
+    below = [*([] if arrangement.only else across.describe_means()), _describe_rest(left, facts[most:])]
     return Group(
         safe_text(f"{describe_compared(evaluation.plan)}, {_name_time(evaluation.plan)}", style="bold").append_text(
             safe_text(f" · run {evaluation.plan.run}", style="not bold dim")
         ),
         *(safe_text(line, style="dim") for line in (*_describe_run(evaluation), *left_out)),
         *draw_block(across, width, closing),
-        *(grid for block in further for grid in draw_block(block, width)),
-        *draw_block(inside, width),
-        *render_companions(evaluation),
+        *(grid for block in others for grid in draw_block(block, width)),
+        *([Text()] if left else []),
+        *facts[:most],
         *(safe_text(clip(line, LONGEST), style="dim") for line in notes),
         *render_losses(evaluation),
         *render_differences(evaluation),
         *render_warnings(evaluation),
-        _legend(evaluation, (across, *further, inside), closing, [] if arrangement.only else across.describe_means()),
+        *(safe_text(line, style="dim") for line in _legend(evaluation, (across, *others), closing, below)),
     )
 
 
 def layout_tables(evaluation: Evaluation, width: int) -> RenderableType:
     """Lay out the tables alone, without anything around them: while a run measures, they are drawn again and again."""
-    arrangement = Arrangement()
-    blocks = (
-        block_of_cases(evaluation, arrangement),
-        *further_blocks(evaluation, arrangement),
-        block_of_pairs(evaluation, arrangement),
-    )
+    blocks, _ = _choose_blocks(evaluation, Arrangement())
     return Group(*(grid for block in blocks for grid in draw_block(block, width)))
+
+
+def _choose_blocks(evaluation: Evaluation, arrangement: Arrangement) -> tuple[list[CaseBlock], CaseBlock | None]:
+    """Return the tables to draw, that of the cases first, and the table inside targets if the details keep it."""
+    across, inside = block_of_cases(evaluation, arrangement), block_of_pairs(evaluation, arrangement)
+    blocks = [across, *further_blocks(evaluation, arrangement)]
+    if across.targets and inside.rows and len(across.rows) + len(inside.rows) > MOST_ROWS:
+        return blocks, inside
+    return [*blocks, inside], None
 
 
 def describe_compared(plan: Plan) -> str:
@@ -173,9 +184,9 @@ def _describe_run(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _legend(
-    evaluation: Evaluation, blocks: Sequence[CaseBlock], closing: Sequence[ClosingRow], about_means: Sequence[str]
-) -> Text:
-    """Explain the marks that are shown, in a line, and what is special about some of the rows in further ones."""
+    evaluation: Evaluation, blocks: Sequence[CaseBlock], closing: Sequence[ClosingRow], below: Sequence[str]
+) -> Iterator[str]:
+    """Yield what the marks mean that are shown, and where the rest is."""
     rows: Iterable[CaseRow | ClosingRow] = (*(row for block in blocks for row in _case_rows(block)), *closing)
     targets = evaluation.plan.targets
     shown = {cell.mark for row in rows for cell in map(row.cell, targets) if cell.verdict}
@@ -185,11 +196,20 @@ def _legend(
         for verdict, mark in MARKS.items()
         if shown.intersection((mark, SMALL_MARKS[verdict]))
     ]
-    # The wave has room in the line of the other marks.
     described = dict.fromkeys(line for block in blocks for line in block.describe_marks(evaluation.plan.alpha))
-    wave = [line for line in described if line.startswith(WAVE)]
-    notes = [line for line in described if line not in wave]
-    marks += [f"{WAVE} not settled"] if wave else []
-    legend = " · ".join([*(["  ".join(marks)] if marks else []), "more: --table details"])
-    lines = [legend, *notes, *about_means]
-    return Text("\n").join(safe_text(line, style="dim") for line in lines)
+    marks += [line.partition(":")[0] for line in described if not line.startswith(STAR)]
+    yield " · ".join(filter(None, ["  ".join(marks), *below]))
+    yield from (line for line in described if line.startswith(STAR))
+
+
+def _describe_rest(inside: CaseBlock | None, facts: Sequence[Text]) -> str:
+    """Say where the details are, and what only they have."""
+    rest = []
+    if inside:
+        pairs = [each for row in _case_rows(inside) for each in row.comparisons.values()]
+        differing = sum(each.verdict in ("slower", "faster") for each in pairs)
+        rest.append(f"{format_count(len(pairs), 'pair')} inside targets, of which {differing} differ")
+    if facts:
+        rest.append(format_count(len(facts), "more fact"))
+    listed = f" ({'; '.join(rest)})" if rest else ""
+    return f"more: --table details{listed}"

@@ -10,7 +10,7 @@ from orchestrator.terminal.counts import name_some
 # What an undecided comparison's reason begins with or holds, and how several such comparisons are described together.
 CLASSES: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"^too noisy"), "too noisy"),
-    (re.compile(r"^postponed"), "postponed: the budget holds too few rounds"),
+    (re.compile(r"^postponed"), "postponed for want of budget"),
     (re.compile(r"needed for a verdict\)$"), "too few rounds for a verdict"),
     (re.compile(r"^not significant after"), "not significant after correcting for the number of comparisons"),
     (re.compile(r"no steady state"), "no steady state: the ratio changes while it is measured"),
@@ -22,20 +22,21 @@ UNCERTAIN = "not certain among all comparisons"
 
 
 def describe_reasons(evaluation: Evaluation) -> Iterator[str]:
-    """Yield a line about what is undecided, and one about each reason why arms have no time."""
+    """Yield a line about what is not decided for sure, and one about each reason why arms have no time."""
     undecided = [
         each
         for each in evaluation.comparisons
         if each.verdict == "inconclusive" and (each.estimate is not None or each.seen_ratio is not None)
     ]
+    lines = []
     if undecided:
         classes = list(_by_class(undecided))
         parts = [_describe(name, own, count="" if len(classes) == 1 else f"{len(own)} ") for name, own in classes]
-        yield f"? {len(undecided)} of {len(evaluation.comparisons)} inconclusive: {'; '.join(parts)}"
+        lines.append(f"? {len(undecided)} of {len(evaluation.comparisons)} inconclusive: {', '.join(parts)}")
     if uncertain := count_uncertain((*evaluation.comparisons, *evaluation.of_metrics)):
-        yield (
-            f"{uncertain} of {evaluation.judged_together} certain only in the row, not among all: run the case alone"
-        )
+        lines.append(f"{uncertain} of {evaluation.judged_together} certain only in the row: run the case alone")
+    if lines:
+        yield "; ".join(lines)
     untimed: dict[tuple[str, str], list[str]] = {}
     for arm in evaluation.arms:
         if arm.outcome != "measured":
@@ -69,4 +70,4 @@ def _describe(name: str, comparisons: Sequence[Comparison], count: str) -> str:
         return f"{count}{name}"
     least, most = format_slowdown(visible[0]), format_slowdown(visible[-1])
     span = least if least == most else f"{least} to {most}"
-    return f"{count}{name} to see slowdowns below {span}"
+    return f"{count}{name} to see less than {span}"

@@ -1,5 +1,6 @@
 """The comparison as tables for a terminal: one row per version, verdicts as words, colour only in addition."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -25,7 +26,7 @@ from orchestrator.reports.columns import (
 )
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
-from orchestrator.reports.goes_with import describe_companions
+from orchestrator.reports.goes_with import Companion, describe_companions, find_companions
 from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.steps import as_arms_of_steps, columns_of_steps, comparisons_of_steps, describe_losses
@@ -83,7 +84,7 @@ def layout(
     draw_comparisons = partial(_cases_table, evaluation, notes)
     parts.extend(_fit_with_cpu(draw_comparisons, inside, undecided_inside, judging, width))
     closing = (
-        *render_companions(evaluation),
+        *render_companions(find_companions(evaluation)),
         *notes.lines(evaluation.plan.alpha),
         *render_losses(evaluation),
         *render_differences(evaluation),
@@ -110,7 +111,8 @@ def describe_machine(evaluation: Evaluation) -> str:
     """Say on what a run was measured, and by which time it is judged if not by wall time."""
     plan, host = evaluation.plan, evaluation.manifest.host
     gpus = _name_gpus(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
-    place = f"{plan.engine} · {gpus or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
+    cpu = re.sub(r"\(R\)|\(TM\)| Processor$", "", str(host.get("cpu")))
+    place = f"{plan.engine} · {gpus or plan.device} · {cpu}, {host.get('usable_cores')} cores"
     return f"{place} · judged by CPU time" if plan.judge == "cpu" else place
 
 
@@ -172,8 +174,8 @@ def render_warnings(evaluation: Evaluation) -> Iterable[RenderableType]:
         yield safe_text(f"warning: {clip(text, LONGEST)}", style="yellow")
 
 
-def render_companions(evaluation: Evaluation) -> Iterable[Text]:
-    for line in describe_companions(evaluation):
+def render_companions(companions: Iterable[Companion]) -> Iterable[Text]:
+    for line in describe_companions(companions):
         yield safe_text(clip(line, LONGEST))
 
 

@@ -13,10 +13,13 @@ MOST_TARGETS = 6
 
 def describe_differences(evaluation: Evaluation) -> Iterator[str]:
     found = find_differences(evaluation.plan, evaluation.manifest)
+    named = []
     for difference in found[:MOST_TARGETS]:
         parts = ", ".join(map(str, (*difference.facts, *difference.named_packages)))
         against = "" if difference.baseline == evaluation.plan.targets[0] else f" against {difference.baseline}"
-        yield f"Also changed in {difference.candidate}{against}: {parts}"
+        named.append(f"in {difference.candidate}{against}: {parts}")
+    if named:
+        yield f"Also changed {'; '.join(named)}"
     if len(found) > MOST_TARGETS:
         yield f"and {format_count(len(found) - MOST_TARGETS, 'more target')}: --format json lists their differences"
 

@@ -11,6 +11,7 @@ from orchestrator.model import ArmResult, Case, Comparison, Evaluation
 from orchestrator.plan.pairs import in_order
 from orchestrator.reports import table
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes, ratio
+from orchestrator.reports.goes_with import find_companions
 from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.json import run_object
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
@@ -73,10 +74,10 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
             parts.append(safe_text(f" {line}"))
         parts.append(safe_text(f" {summarize_trend(of_case)}"))
     if any(comparison.pair.kind == "case" for comparison in evaluation.comparisons):
-        parts += [Text(), safe_text("comparisons inside a version: --table verdicts", style="dim")]
+        parts += [Text(), safe_text("comparisons inside a version: --table details", style="dim")]
     plan = evaluation.plan
     below = (
-        *table.render_companions(evaluation),
+        *table.render_companions(find_companions(evaluation)),
         *notes.lines(plan.alpha),
         *table.render_differences(evaluation),
         safe_text(LEGEND.format(baseline=plan.targets[0]), style="dim"),

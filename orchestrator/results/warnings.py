@@ -124,10 +124,10 @@ def check_crowd(plan: Plan, endings: Endings) -> list[str]:
     if plan.judge == "cpu" or not is_crowded(endings):
         return []
     crowded = sum(load.is_crowded for load in endings.loads)
-    advice = "" if plan.device == "gpu" else "; a run with --judge cpu compares CPU times"
+    advice = "" if plan.device == "gpu" else "; --judge cpu compares CPU times"
     return [
-        f"in {crowded} of {len(endings.loads)} visits all cores were shared with other work: a ratio of wall times is "
-        f"then a mixture of how long the versions compute and how long they wait for a core{advice}"
+        f"other work shared all cores in {crowded} of {len(endings.loads)} visits, so wall times are a mixture of "
+        f"computing and of waiting for a core{advice}"
     ]
 
 
@@ -143,8 +143,8 @@ def check_dependence(found: Mapping[Family, Dependence]) -> list[str]:
         if dependence:
             of_metrics[metric].append(dependence)
     return [
-        f"{first}: the intervals of {metric} are wider because of that; something on this machine changes slowly"
-        + (f", and in {format_count(len(others), 'other part')} of the run as well" if others else "")
+        f"{first}, so the intervals of {metric} are wider: something on this machine changes slowly"
+        + (f"; likewise {format_count(len(others), 'other part')} of the run" if others else "")
         for metric, (first, *others) in of_metrics.items()
     ]
 
@@ -170,8 +170,8 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
     if endings.disturbed:
         repeated = sum(entry.redone for entry in endings.disturbed)
         warnings.append(
-            f"measurements were disturbed {format_count(len(endings.disturbed), 'time')} "
-            f"(e.g. {endings.disturbed[0].cause}): {repeated} repeated, {len(endings.disturbed) - repeated} kept"
+            f"{format_count(len(endings.disturbed), 'disturbance')}, e.g. {endings.disturbed[0].cause}; {repeated} "
+            "repeated"
         )
     return warnings
 

@@ -19,7 +19,7 @@ from orchestrator.reports.case_rows import (
 from orchestrator.reports.columns import format_estimate, format_interval
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
-from orchestrator.reports.goes_with import describe_companions
+from orchestrator.reports.goes_with import describe_companions, find_companions
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.assets import asset, policy, template_environment
 from orchestrator.reports.html.calls import Calls
@@ -188,7 +188,7 @@ def _title(plan: Plan) -> str:
 
 def _summary(evaluation: Evaluation) -> Sequence[str]:
     """Return one sentence per version or, for many versions, one per case about the steps between neighbours."""
-    facts = [f"{line[0].upper()}{line[1:]}." for line in describe_companions(evaluation)]
+    facts = [f"{line[0].upper()}{line[1:]}." for line in describe_companions(find_companions(evaluation))]
     if not is_trend(evaluation.plan):
         losses = (f"{line}." for line in describe_losses(evaluation))
         more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(evaluation), *losses))

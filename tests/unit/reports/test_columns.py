@@ -147,7 +147,7 @@ def test_a_difference_of_uncertain_size_has_a_small_mark_and_the_mark_is_explain
     slower, faster = (comparison(pair, verdict=verdict, size="clear") for verdict in ("slower", "faster"))
     assert [str(format_verdict(each, "", notes)) for each in (slower, faster)] == ["▴ slower", "▾ faster"]
     (explained,) = notes.lines(0.05)
-    assert str(explained) == "▴ ▾ the size is uncertain: the interval reaches into the margin"
+    assert str(explained) == "▴ ▾ of uncertain size: the interval reaches into the margin"
 
 
 @pytest.mark.parametrize(

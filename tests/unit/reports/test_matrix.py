@@ -6,11 +6,22 @@ import pytest
 from rich.cells import cell_len
 
 from orchestrator.model import Drift, Evaluation, FailureKind
-from orchestrator.reports import matrix
+from orchestrator.reports import matrix, table
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.reasons import describe_reasons
 from tests.support import scenes
-from tests.support.builders import arm, case, comparison, evaluation, mean, plan, target, unmeasured, version_pair
+from tests.support.builders import (
+    arm,
+    case,
+    case_pair,
+    comparison,
+    evaluation,
+    mean,
+    plan,
+    target,
+    unmeasured,
+    version_pair,
+)  # fmt: skip
 from tests.support.kept import kept
 
 WIDTHS = (60, 80, 120, 200)
@@ -119,7 +130,7 @@ def test_from_many_versions_on_cells_hold_mark_and_ratio_only(draw):
 
 def test_a_difference_of_uncertain_size_has_a_small_mark_that_the_legend_explains(draw):
     whole = of_many(("1", "2"))
-    explained = "▴ ▾ the size is uncertain: the interval reaches into the margin"
+    explained = "▴ ▾ of uncertain size"
     assert explained not in draw(whole)
     unsure = tuple(replace(each, size="clear" if each.verdict == "slower" else None) for each in whole.comparisons)
     drawn = draw(replace(whole, comparisons=unsure))
@@ -134,7 +145,7 @@ def test_the_row_of_means_says_over_how_many_cases_and_rounds(draw):
     assert row.split() == ["mean", "of", "3", "cases", "▲", "1.50x", "1.46-1.54", "▲", "2.50x", "2.42-2.58"]
     # One of them has stopped after its sixth round, and the others have more.
     longer = (*several.comparisons[:-1], replace(several.comparisons[-1], rounds=10))
-    assert "geometric mean: from the 6 rounds that all of its cases have" in draw(replace(several, comparisons=longer))
+    assert "means are of 6 common rounds" in draw(replace(several, comparisons=longer))
     assert "mean of" not in draw(of_many(VERSIONS[:2], cases=1))
 
 
@@ -276,7 +287,7 @@ def test_the_arm_that_does_not_settle_has_the_mark_of_the_legend(draw, drifting:
     drawn = draw(evaluation(plan=plan([of], versions), arms=tuple(arms), comparisons=(found,)))
     assert drawn.count("~") == 2
     assert marked in drawn
-    assert "~ not settled" in drawn.splitlines()[-1]
+    assert "~ not settled · more" in drawn.splitlines()[-1]
 
 
 def test_reasons_are_one_line_per_class_and_none_per_row():
@@ -289,7 +300,7 @@ def test_reasons_are_one_line_per_class_and_none_per_row():
         for number, (of, reason) in enumerate(zip(made, reasons, strict=True))
     )
     [line] = describe_reasons(evaluation(plan=plan(made), arms=(), comparisons=comparisons))
-    assert line.startswith("? 5 of 5 inconclusive: 2 too noisy to see slowdowns below 9.0% to 28.0%")
+    assert line.startswith("? 5 of 5 inconclusive: 2 too noisy to see less than 9.0% to 28.0%")
     assert "1 for other reasons" in line
 
 
@@ -314,3 +325,83 @@ def test_arms_without_a_time_are_named_once_per_reason():
 def test_an_arm_that_died_is_named_with_the_kind_of_its_failure(failure: FailureKind, external: bool, words: str):
     dead = replace(arm(case(), "2.0.0"), outcome="died", reason="x", failure=failure, external=external)
     assert list(describe_reasons(evaluation(arms=(dead,), comparisons=()))) == [words]
+
+
+def of_quick_suite() -> Evaluation:
+    """The cases of `make run` on a busy machine, with everything below the table that such a run can have."""
+    pairs = {
+        "train_loop": [
+            {"loop": loop, "mode": mode} for loop in ("fit", "train_on_batch") for mode in ("eager", "graph")
+        ],
+        "predict": [{"state": state} for state in ("uncompiled", "compiled")],
+        "power": [{"style": style} for style in ("eager", "function")],
+    }  # fmt: skip
+    cases = [case(name, **params) for name, each in pairs.items() for params in each]
+    versions = ("1.14.0", "2.0.0", "2.13.0")
+    traces = {"1.14.0": 0.0, "2.0.0": 3.0, "2.13.0": 3.0}
+    arms = tuple(
+        arm(of, version, traces_per_call=traces[version], drift=Drift(rise=0.1) if version == "2.0.0" else None)
+        for of in cases
+        for version in versions
+    )
+    verdicts = ("slower", "faster", "inconclusive", "same")
+    noisy = "too noisy: 6 rounds show slowdowns from 12% on; about 31 would show 5%"
+    across = [
+        comparison(
+            version_pair(of, "1.14.0", version), 2.0, (said := verdicts[number % 4]),
+            noisy if said == "inconclusive" else "", size="clear" if number == 0 else None, row_only=number == 1,
+        )
+        for number, of in enumerate(cases)
+        for version in versions[1:]
+    ]  # fmt: skip
+    inside = [
+        comparison(case_pair(one, other, version), 0.5, "faster")
+        for one, other in zip(cases[::2], cases[1::2], strict=True)
+        for version in versions
+    ]
+    return replace(
+        scenes.everything(),
+        plan=plan(cases, versions),
+        arms=arms,
+        comparisons=(*across, *inside),
+        means=(mean("2.0.0", 1.999, "1.14.0"), mean("2.13.0", 0.866, "1.14.0")),
+        outputs=(),
+        warnings=(
+            "other work shared all cores in 20 of 22 visits, so wall times are a mixture of computing and of waiting "
+            "for a core; --judge cpu compares CPU times",
+            "36 disturbances, e.g. other processes kept 1.2 cores busy; 0 repeated",
+        ),
+    )
+
+
+def test_the_report_of_the_quick_suite_has_at_most_thirty_lines(draw):
+    drawn = draw(of_quick_suite())
+    assert len(drawn.splitlines()) <= 30
+    assert "inside each target" not in drawn
+    assert drawn.count("goes with: ") == 1
+    assert drawn.replace("\n", " ").endswith("(12 pairs inside targets, of which 12 differ; 1 more fact)")
+
+
+def test_a_report_of_few_rows_or_of_one_target_keeps_the_pairs_inside(draw):
+    large = of_quick_suite()
+    assert "inside each target" in draw(large, arrangement=Arrangement(only=("faster",)))
+    newest = tuple(each for each in large.arms if str(each.target) == "2.13.0")
+    pairs = tuple(
+        each
+        for each in large.comparisons
+        if each.pair.kind == "case" and each.pair.arms[0] in {one.key for one in newest}
+    )
+    alone = replace(
+        large, plan=plan(large.plan.cases, ("2.13.0",)), arms=newest, comparisons=pairs, metrics={}, means=()
+    )
+    drawn = draw(alone)
+    assert [line.split()[0] for line in drawn.splitlines() if " ▼ 0.50x" in line] == ["train_loop"] * 2 + [
+        "predict",
+        "power",
+    ]
+    assert drawn.endswith("more: --table details")
+
+
+def test_the_details_keep_what_a_long_report_leaves_out(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "inside each target" in table.render_details(of_quick_suite())

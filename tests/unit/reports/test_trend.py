@@ -93,8 +93,8 @@ def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(c
 
 def test_what_stands_inside_a_version_is_pointed_at(measured: Evaluation):
     inside = comparison(case_pair(POWER, PREDICT, "2.0.0"), 2.0, "slower")
-    assert "--table verdicts" in text(replace(measured, comparisons=(*measured.comparisons, inside)))
-    assert "--table verdicts" not in text(measured)
+    assert "--table details" in text(replace(measured, comparisons=(*measured.comparisons, inside)))
+    assert "--table details" not in text(measured)
 
 
 def test_the_object_keeps_its_schema(measured: Evaluation):

@@ -205,8 +205,8 @@ def test_a_run_on_shared_cores_is_told_that_its_ratios_are_mixtures(tmp_path: Pa
     found = judge_run(run)
     assert found.crowded
     assert found.warnings == (
-        "in 2 of 3 visits all cores were shared with other work: a ratio of wall times is then a mixture of how long "
-        "the versions compute and how long they wait for a core; a run with --judge cpu compares CPU times",
+        "other work shared all cores in 2 of 3 visits, so wall times are a mixture of computing and of waiting for a "
+        "core; --judge cpu compares CPU times",
     )
     run.write_plan(replace(run.read_plan(), judge="cpu"))
     assert judge_run(run).warnings == ()

@@ -211,7 +211,7 @@ def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: 
     evaluation = judge_run(run)
     assert {(one.case.label, one.rounds) for one in evaluation.arms} == {("a", 3), ("b", 4)}
     (warning,) = evaluation.warnings
-    assert warning == f"measurements were disturbed 2 times (e.g. {cause}): 1 repeated, 1 kept"
+    assert warning == f"2 disturbances, e.g. {cause}; 1 repeated"
 
 
 @pytest.mark.parametrize(

@@ -195,8 +195,8 @@ def test_threads_that_differ_between_versions_or_from_the_flag_are_a_warning(ask
 
 def test_rounds_that_depend_on_each_other_are_a_warning_that_names_what_is_less_certain():
     assert check_dependence({("time", None): Dependence(), ("step", None): Dependence(0.62)}) == [
-        "rounds resemble the rounds before them (correlation 0.62): the intervals of step are wider because of that; "
-        "something on this machine changes slowly"
+        "rounds resemble the rounds before them (correlation 0.62), so the intervals of step are wider: something on "
+        "this machine changes slowly"
     ]
 
 

@@ -150,7 +150,7 @@ def test_a_gate_counts_what_is_certain_and_names_what_it_does_not_count(
 def test_the_table_says_why_a_row_is_not_named(monkeypatch, capsys, row_only: RunFolder):
     monkeypatch.setenv("COLUMNS", "250")
     assert called(monkeypatch, "report", str(row_only.path)) == 0
-    assert "1 of 3 certain only in the row, not among all: run the case alone" in capsys.readouterr().out
+    assert "1 of 3 certain only in the row: run the case alone" in capsys.readouterr().out
     assert called(monkeypatch, "report", str(row_only.path), "--table", "details") == 0
     out = capsys.readouterr().out
     assert "▴ slower (1)" in out

@@ -221,7 +221,7 @@ def test_times_that_do_not_settle_are_marked_in_the_summary(drifting: int, marke
     page = written(evaluation(plan=plan([of], versions), arms=tuple(arms), comparisons=(found,)))
     summary = words(with_id(Reader(page).root, "summary"))
     assert marked in summary
-    assert "~ its calls do not reach a steady state" in summary
+    assert "~ not settled: its calls do not reach a steady state" in summary
     assert summary.count("~") == 2
 
 
