@@ -16,7 +16,7 @@ from bench import plain
 from orchestrator import catalog, contract
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.catalog.workloads import all_workloads
-from orchestrator.engines import Environment, Started, WorkerPaths
+from orchestrator.engines import Environment, StartedWorker, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
@@ -58,7 +58,7 @@ class Arm:
     def facts(self) -> EnvironmentFacts:
         return self.environment.facts
 
-    def start(self, paths: WorkerPaths, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> StartedWorker:
         seed = paths.seed if self.seed is None else self.seed
         return self.environment.start(replace(paths, own_workloads=self.folder, seed=seed), stream)
 

@@ -1,7 +1,7 @@
-"""How often equal arms have unequal counts of Python calls and operations, and how often 5 % more of both is found.
+"""Measures how often equal arms differ in their counts of Python calls and operations, and how often 5 % more is found.
 
-The real command measures real releases. Equal arms differ in a variable that nothing reads. What is found is measured
-next to two processes that compute without end, in two rounds.
+The real command measures real releases. Equal arms differ in a variable that nothing reads. Detection is measured
+next to two processes that never stop computing, in two rounds.
 """
 
 import os
@@ -25,11 +25,11 @@ WORKLOADS = Path(__file__).parent / "workloads"
 COUNTS: tuple[Metric, ...] = ("calls", "ops")
 DIFFERENT = ("slower", "faster")
 # Verdicts by metric.
-Found = dict[str, list[str]]
+Verdicts = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
-class Program:
+class RunCounts:
     """How many runs of the quick suite have equal arms, and how many runs have 5 % more."""
 
     equal: int
@@ -37,8 +37,8 @@ class Program:
     selected: tuple[str, ...] = ()
 
 
-FULL = Program(6, 20)
-TINY = Program(1, 1, ("power[style=function]",))
+FULL = RunCounts(6, 20)
+TINY = RunCounts(1, 1, ("power[style=function]",))
 
 
 def measure(path: Path, targets: tuple[str, ...], selected: tuple[str, ...], seed: int, *, busy: bool = False) -> None:
@@ -54,11 +54,11 @@ def measure(path: Path, targets: tuple[str, ...], selected: tuple[str, ...], see
             raise error
 
 
-def section(program: Program = FULL) -> Section:
+def section(program: RunCounts = FULL) -> Section:
     store = Store("counts", tiny=program == TINY)
 
-    def read(name: str, targets: tuple[str, ...], selected: tuple[str, ...], seed: int, busy: bool) -> Found:
-        kept: Found | None = store.read(name)
+    def read(name: str, targets: tuple[str, ...], selected: tuple[str, ...], seed: int, busy: bool) -> Verdicts:
+        kept: Verdicts | None = store.read(name)
         if kept is None:
             path = store.run(name, lambda path: measure(path, targets, selected, seed, busy=busy))
             judged = judge_run(RunFolder.open(path))
@@ -96,8 +96,8 @@ def section(program: Program = FULL) -> Section:
     body = "\n".join(
         [
             f"The quick suite in {len(NAMES)} equal arms, {program.equal} runs of two rounds in {', '.join(VERSIONS)}",
-            f"by turns; and {program.more} runs of `bench/workloads/counted.py` in 2.13, `MORE=1` in one arm, next to",
-            f"two processes that compute without end. {' '.join(lines)} The others have counts that vary.",
+            f"in turn; and {program.more} runs of `bench/workloads/counted.py` in 2.13, `MORE=1` in one arm, next to",
+            f"two processes that compute without end. {' '.join(lines)} In the others, the counts vary.",
             "",
             store.describe(),
         ]

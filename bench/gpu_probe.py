@@ -1,6 +1,6 @@
-"""`python -m bench.gpu_probe`: what tfcompare relies on in NVIDIA's driver, asked of a real GPU without TensorFlow.
+"""`python -m bench.gpu_probe`: check what tfcompare relies on in NVIDIA's driver, on a real GPU and without TensorFlow.
 
-A kernel that only counts keeps the GPU busy. Printed is what readings by NVML cost at rest and after a burst, how the
+A kernel that only counts keeps the GPU busy. The probe shows what NVML readings cost at rest and after a burst, how the
 clock rises after a rest, whether a process is listed while it is on the GPU, which forks can start CUDA, and why the
 driver holds clocks back. Nothing else should use the GPU meanwhile.
 """
@@ -39,9 +39,9 @@ BLOCKS, THREADS = 2048, 256
 FIRST_TURNS, MOST_TURNS = 10_000, 2**31
 BURST_S, REST_S, RAMP_S = 0.05, 20.0, 3.0
 READINGS = 50
-# When the clock is printed.
+# The clock is printed at these times, counted from the start of the first burst.
 RAMP_AT_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-# What is done before a fork, and what its child then does.
+# The parent is in one of these states when it forks; the child then tries to use CUDA.
 FORKS = {
     "loaded": "the library loaded, nothing started, as in a worker that has imported TensorFlow",
     "started": "CUDA started by the parent",
@@ -91,7 +91,7 @@ class Cuda:
 
 
 def cost_of_readings(cuda: Cuda, keys: Sequence[str], nvml: Any) -> Iterator[str]:
-    """Yield what a brief reading and a full one take, at rest and right after a burst."""
+    """Yield how long a brief reading and a full one take, at rest and right after a burst."""
     for name, before in (("at rest", lambda: None), ("after a burst", cuda.burst)):
         for kind, brief in (("brief", True), ("full", False)):
             took = statistics.median(_time_reading(before, keys, nvml, brief=brief) for _ in range(READINGS))
@@ -106,7 +106,7 @@ def _time_reading(before: Callable[[], object], keys: Sequence[str], nvml: Any, 
 
 
 def ramp_of_clock(cuda: Cuda, keys: Sequence[str], nvml: Any, rest_s: float, ramp_s: float) -> str:
-    """Return the clock after bursts that follow a rest, by the time since the first of them."""
+    """Return the clock rates during bursts that follow a rest, by the time since the first burst."""
     time.sleep(rest_s)
     [idle] = read_gpus(nvml, keys, brief=True)
     begun, seen = time.perf_counter(), []
@@ -119,7 +119,7 @@ def ramp_of_clock(cuda: Cuda, keys: Sequence[str], nvml: Any, rest_s: float, ram
 
 
 def listed_processes(cuda: Cuda, index: int, keys: Sequence[str], nvml: Any) -> Iterator[str]:
-    """Yield whether this process is listed while its context is there, and another one before and after its life."""
+    """Yield whether this process is listed while it has a context, and another one while it runs and after it ends."""
     cuda.burst()
     yield f"- pids on the GPU while this process ({os.getpid()}) has a context: {_pids(keys, nvml)}"
     child = subprocess.Popen([*_AGAIN, "--gpu", str(index), "--hold"], stdout=subprocess.PIPE, text=True)
@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--fork", choices=list(FORKS), help=argparse.SUPPRESS)
     parser.add_argument("--hold", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    # Indices are then those of nvidia-smi.
+    # This makes the indices the same as those of nvidia-smi.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     if given.fork:
         fork(given.fork, given.gpu)

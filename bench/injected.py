@@ -1,7 +1,7 @@
 """Differences of a known size, put into measured runs of equal arms and judged again.
 
-The noise is that of real workers and the rule is that of reports; only the truth is made. How often a difference of
-times is found, for which a run measures as long as it needs, is the part on detection.
+The noise is that of real workers and the rule is that of reports; only the differences are artificial. The part on
+detection shows how often a run that measures as long as it needs finds a difference of times.
 """
 
 import math
@@ -16,9 +16,9 @@ from orchestrator.model import Metric, Replicate, Target
 from orchestrator.results.evaluation import RunContents, judge_gathered
 from orchestrator.stats.scale import Ratios
 
-# Margins of the metric.
+# These sizes are in margins of the metric.
 SIZES = (1, 2, 4)
-# What a replicate would have told, if its arm had this factor, or this amount, more.
+# A change returns the replicate as it would be if its arm had this factor, or this amount, more.
 Change = Callable[[Replicate, float], Replicate]
 
 
@@ -35,7 +35,7 @@ def _shift_logs(field: str, place: int | None, replicate: Replicate, factor: flo
 
 def _add(field: str, unit: float, replicate: Replicate, amount: float) -> Replicate:
     figure = getattr(replicate, field)
-    # Part of a count is no count.
+    # A count is a whole number.
     return replicate if figure is None else _set(replicate, field, figure + math.ceil(amount * unit))
 
 
@@ -60,7 +60,7 @@ CHANGES: Mapping[Metric, Change] = {
 def judge_injected(
     gathered: RunContents, target: Target, metrics: Sequence[Metric]
 ) -> Iterator[tuple[Metric, int, str]]:
-    """Yield each metric, each size in margins, and each verdict on this target with that much more."""
+    """Yield each metric, each size in margins, and each verdict on this target with a change of that size."""
     for metric in metrics:
         margin = find_margin(gathered.plan, metric)
         for size in SIZES:

@@ -1,4 +1,4 @@
-"""What the harness costs, for a timed call and for a forked replicate, and where the time of a whole run goes.
+"""The overhead of the harness for a timed call and for a forked replicate, and where the time of a whole run goes.
 
 The call is timed next to two bare readings of the clock, and the replicate next to a fresh process. Both sides of each
 figure are measured in turn, in one run.
@@ -49,7 +49,7 @@ REPLICATES = 5
 BURST_CALLS = 50
 VERSIONS = ("1.14", "2.0", "2.13")
 INSIDE = 0.75
-# What the round loop waits for, one after the other.
+# The round loop waits for these steps, one after the other.
 STEPS: Mapping[str, tuple[type, str]] = {
     "start workers": (Workers, "renew"),
     "open": (WorkerClient, "open"),
@@ -147,7 +147,7 @@ class Step:
 
 @dataclass(frozen=True)
 class WholeRun:
-    """The seconds of a run once its workers were up, those of each step, and those of them inside calls."""
+    """The seconds of a run after its workers started, in total and per step, and the part of each step inside calls."""
 
     seconds: float
     steps: Mapping[str, Step]
@@ -158,7 +158,7 @@ class WholeRun:
         return sum(self.inside.values()) / self.seconds
 
     def describe(self) -> Iterator[str]:
-        yield "| step | times | of the run | of that inside TensorFlow's build and calls | the rest, each time |"
+        yield "| step | times | of the run | of the run, inside TensorFlow's build and calls | the rest, each time |"
         yield "|---|---|---|---|---|"
         for name, step in self.steps.items():
             inside = self.inside.get(name, 0.0)
@@ -171,7 +171,7 @@ class WholeRun:
 
 @contextmanager
 def clocked() -> Iterator[Mapping[str, Step]]:
-    """Time each step of all runs that are made meanwhile."""
+    """Time each step of all runs made inside this context."""
     took = {name: Step() for name in STEPS}
 
     def timed(step: Step, method: Callable[..., object]) -> Callable[..., object]:
@@ -197,7 +197,7 @@ def clocked() -> Iterator[Mapping[str, Step]]:
 
 
 def time_whole_run(scratch: Path) -> WholeRun:
-    """Measure the quick suite: what TensorFlow's own build, warm-up and calls take of it, once its workers are up."""
+    """Measure which share of the quick suite TensorFlow's build, warm-up and calls take after the workers start."""
     options = RunOptions(versions=VERSIONS, engine="venv", out=scratch / "quick", seed=1)
     with clocked() as took:
         path = measure_run(options, View()).path
@@ -209,7 +209,7 @@ def time_whole_run(scratch: Path) -> WholeRun:
         phases, walls = table["phase"].to_pylist(), table["wall_ns"].to_pylist()
         for phase, wall in zip(phases, walls, strict=True):
             inside["bursts" if phase == "burst" else "open"] += wall / 1e9
-        # The calls before bursts.
+        # This is the time of the calls before bursts.
         inside["bursts"] += sum(each or 0 for each in table["untimed_ns"].to_pylist()) / 1e9
     return WholeRun(finished.seconds, took, inside)
 
@@ -228,7 +228,7 @@ def section() -> Section:
             f"Medians of {REPLICATES} repetitions, each of {CALLS} calls of a step that does nothing, next to as many",
             "pairs of clock readings in the same Python; the time until a replicate of the small eager training loop",
             "has built and made its first two calls, forked from a resident worker and in a fresh process; and the CPU",
-            f"time of the orchestrator itself during a burst of {BURST_CALLS} calls, in cores, the worst of these.",
+            f"time of the orchestrator itself during a burst of {BURST_CALLS} calls, in cores (the highest value).",
             "",
             "| version | two clock readings | timed call | added | forked | fresh process | cheaper by | host CPU |",
             "|---|---|---|---|---|---|---|---|",

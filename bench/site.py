@@ -1,4 +1,4 @@
-"""What a site of two years costs: one built by `tfcompare`, and one built by asv's `publish` from the same times.
+"""The cost of a site with two years of nights: built by `tfcompare`, and by asv's `publish` from the same times.
 
 tfcompare builds it from a real history folder. A browser counts what each page loads, from the first request to the
 last.
@@ -39,7 +39,7 @@ from tests.support.nights import history, labels
 NIGHTS, CASES = 730, 200
 BUILD_S, LARGEST_MB = 10.0, 1.0
 REPEATS = 3
-# Among the noise: a step up, a smaller one that is undone, a jump.
+# The noise hides a step up, a smaller step that is undone later, and a jump.
 STEPS = {
     (labels(CASES)[0], "2.13.0"): {500: 1.1},
     (labels(CASES)[1], "2.0.0"): {300: 1.05, 450: 1 / 1.05},
@@ -50,7 +50,7 @@ BUILD = (
     "import pathlib, sys; from orchestrator.history import site; from orchestrator.history.store import Store; "
     "site.build_site(Store(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2]))"
 )
-# What asv's pages fetch from elsewhere, of the releases that they name as far as there are packages of them.
+# asv's pages fetch these libraries from elsewhere. The releases are those that they name, if npm has them.
 LIBRARIES = (
     "jquery@3.3.1", "flot@0.8.3", "flot-orderbars@1.0.0", "stupid-table-plugin@1.1.3", "blueimp-md5@2.19.0",
     "bootstrap@3.1.1",
@@ -63,7 +63,7 @@ SETTLE_S, WAIT_S = 2.0, 60.0
 
 @dataclass(frozen=True)
 class Load:
-    """What a browser fetched until nothing more came, and how long that took."""
+    """The data that a browser fetched until nothing more came, and the time that it took."""
 
     bytes: int
     requests: int
@@ -96,7 +96,7 @@ def section(nights: int = NIGHTS) -> Section:
         _picture(own.folder, pages["case"], DOCS / "site.png")
         _picture(peer.folder, theirs["case"], DOCS / "site-asv.png")
         largest, their_largest = max(own.sizes), max(peer.sizes)
-    body = f"""A made history: {nights} nights of {CASES} cases in 2 versions and the control arm, {len(points):,}
+    body = f"""A synthetic history: {nights} nights of {CASES} cases in 2 versions and the control arm, {len(points):,}
 points in {nights} files. `tfcompare history site` reads these files, looks for steps in every series and writes one
 page per case; asv {_version()} gets the same times, one commit per night and one result file per version, and runs
 `asv publish`, which reads them, looks for steps in every series on all cores and writes one file of figures per series.
@@ -108,8 +108,8 @@ cache, from a server on this machine, which also serves the libraries that asv's
 | build | {own.seconds:.1f} s | {peer.seconds:.1f} s |
 | whole site | {_whole(own)} | {_whole(peer)} |
 | largest file | {largest / 1e6:.2f} MB | {their_largest / 1e6:.2f} MB |
-| overview, loaded | {_told(loads["overview"])} | {_told(peer_loads["overview"])} |
-| a case, loaded | {_told(loads["case"])} | {_told(peer_loads["case"])} |
+| overview, loaded | {_format_load(loads["overview"])} | {_format_load(peer_loads["overview"])} |
+| a case, loaded | {_format_load(loads["case"])} | {_format_load(peer_loads["case"])} |
 | opens from a file, without a server | yes | no |
 | opens without the network | yes | no |
 | readable without JavaScript | yes | no |"""
@@ -125,7 +125,7 @@ def _whole(site: Site) -> str:
     return f"{sum(site.sizes) / 1e6:.1f} MB in {len(site.sizes)} files"
 
 
-def _told(load: Load) -> str:
+def _format_load(load: Load) -> str:
     return f"{load.bytes / 1e6:.2f} MB, {load.requests} request{'s' if load.requests > 1 else ''}, {load.seconds:.1f} s"
 
 
@@ -194,7 +194,7 @@ def _asv(points: Sequence[Point], project: Path) -> Site:
         path.write_text(json.dumps(result))
     command = [sys.executable, "-m", "asv", "publish", "--no-pull"]
     best = min(_timed(command, project / "html", project) for _ in range(REPEATS))
-    # Counted as asv leaves it.
+    # The sizes are cached here, as asv leaves the site, before the libraries are added.
     published = Site(project / "html", best)
     assert published.sizes
     _complete(published.folder, project / "libraries")
@@ -215,7 +215,7 @@ def _complete(html: Path, scratch: Path) -> None:
         with tarfile.open(scratch / packed) as archive:
             archive.extractall(scratch / name, filter="data")
         inside = [path for path in (scratch / name).rglob("*") if path.suffix in (".js", ".css")]
-        # A package has its sources, too; and others bring an old copy of the first.
+        # A package also contains its sources, and the later packages bring an old copy of the first one.
         for path in sorted(inside, key=lambda path: ("dist" not in path.parts, ".min." not in path.name)):
             files.setdefault(_plain(path.name), path)
     index = (html / "index.html").read_text()
@@ -228,12 +228,12 @@ def _complete(html: Path, scratch: Path) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return a file's name without the number of its release and without the mark of its short form."""
+    """Return a file's name without its release number and without `.min`."""
     return re.sub(r"(-[0-9.]*[0-9])?(\.min)?(?=\.\w+$)", "", name.lower())
 
 
 def _row(point: Point) -> list[object]:
-    """Return a time as asv records it: in seconds, with an interval at 99 %."""
+    """Return a time as asv records it: in seconds, with a 99 % interval."""
     assert point.target_figure is not None
     assert point.error is not None
     seconds, wide = point.target_figure / 1e3, exp(3.25 * point.error)
@@ -296,10 +296,10 @@ def _browser() -> Iterator[WebDriver]:
 def _load(folder: Path, page: str) -> Load:
     with _served(folder) as address, _browser() as browser:
         browser.get(address + page)
-        return _settled(browser)
+        return _wait_for_load(browser)
 
 
-def _settled(browser: WebDriver) -> Load:
+def _wait_for_load(browser: WebDriver) -> Load:
     """Return the load once nothing has come for a while."""
     size, requests, first, last = 0, 0, 0.0, 0.0
     quiet = time.monotonic()
@@ -321,5 +321,5 @@ def _settled(browser: WebDriver) -> Load:
 def _picture(folder: Path, page: str, file: Path) -> None:
     with _served(folder) as address, _browser() as browser:
         browser.get(address + page)
-        _settled(browser)
+        _wait_for_load(browser)
         browser.save_screenshot(str(file))

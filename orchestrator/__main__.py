@@ -10,7 +10,7 @@ from orchestrator.machine.supported import find_system_obstacle
 
 
 def main() -> NoReturn:
-    # This precedes every import of a module that only Linux has.
+    # This must come before any import of a module that exists only on Linux.
     if obstacle := find_system_obstacle():
         print(f"tfcompare: {obstacle}", file=sys.stderr)
         sys.exit(EngineUnavailable.exit_code)

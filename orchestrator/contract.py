@@ -1,4 +1,4 @@
-"""The host's only way to the contract with its workers, whose text is workloads/contract.py.
+"""The host's only access to the contract with its workers, which is defined in workloads/contract.py.
 
 The file is run by path: an import of `workloads` would take any package of that name that comes first on sys.path.
 """

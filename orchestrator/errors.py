@@ -1,13 +1,13 @@
 """Every way in which tfcompare fails: one class per exit code, all caught in one place, `cli.main`.
 
     TfCompareError
-    |- OutcomeFound        1  --fail-on matched, or `nightly run` has new alarms for slower cases; nothing else
+    |- OutcomeFound        1  --fail-on matched, `upgrade` says not yet, or `nightly run` has a new alarm; nothing else
     |- UsageError          2  wrong usage or configuration, or an output that cannot be written
-    |- NothingSelected     3  no case left to measure, or --fail-on had nothing to judge
+    |- NothingSelected     3  nothing to measure or judge, equal ends of a `bisect`, or `nightly status` found a problem
     |- EngineUnavailable   4  the engine does not answer, or no longer answers
     |- EnvironmentFailed   5  an image or a virtual environment could not be built or started
     |- ArmsDied            6  some arms died; the table was printed
-    |- ContractBroken      7  a result file or a worker does not keep the contract
+    |- ContractBroken      7  a result file or a worker breaks the contract between tfcompare and its workers
     |- InternalError      70  a bug in tfcompare: one line, and a traceback in a file
     `- Interrupted       130  stopped by the user
 

@@ -10,7 +10,7 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 LONGEST_S = 30 * 86_400
-# The command line has these names of engines.
+# The command line uses these names for the engines.
 DOCKER, VENV = "docker", "venv"
 # A nightly run measures this many rounds of everything.
 NIGHT_ROUNDS = 12
@@ -48,7 +48,7 @@ class EngineOptions:
     python_downloads: bool = True
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
-    # The engine has this name for what runs containers. If it is empty, the engine's own runtime is used.
+    # This is the engine's name for the runtime of containers. If it is empty, the engine's default runtime is used.
     runtime: str = ""
     # These variables of the caller reach every target.
     variables: tuple[tuple[str, str], ...] = ()

@@ -50,7 +50,7 @@ class StepSkipped(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """A folder for all that the check leaves, the command that it tries, and how it asks for the GPU."""
+    """The folder for all that the check writes, the command that it tests, and how it requests the GPU."""
 
     folder: Path
     program: str
@@ -283,7 +283,7 @@ def take_turns(check: Check) -> str:
 def draw(check: Check) -> str:
     """Draw the report of the first run from its folder alone."""
     check.call("report", "report", str(check.folder / "runs" / "twins"), "--format", "json")
-    return "the run of step 4 can be read; it is in the bundle"
+    return "the run of step twins can be read; it is in the bundle"
 
 
 STEPS: Mapping[str, Callable[[Check], str]] = {
@@ -366,7 +366,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("runs/gpu-check"), help="folder for all results")
     parser.add_argument("--gpu", default="0", help="index of the GPU")
     parser.add_argument(
-        "--engine", default="docker", choices=("docker", "venv"), help="venv takes the six steps that need no Docker"
+        "--engine", default="docker", choices=("docker", "venv"), help="venv runs the six steps that need no Docker"
     )
     parser.add_argument("--gpu-request", default="runtime", choices=("runtime", "device", "cdi"))
     parser.add_argument("--versions", default=",".join(NEW), help="versions to compare, separated by commas")

@@ -1,4 +1,4 @@
-"""Check what a release would publish, and write what it is made of; `make release-check` runs it, without a network.
+"""Check what a release would publish, and write its bill of materials; `make release-check` runs it, without a network.
 
     python -m tools.release FOLDER      the wheel and the source package in FOLDER
 
@@ -49,13 +49,13 @@ def main(words: list[str]) -> int:
         if tag and todo:
             raise Wrong(f"fill in before {tag} is published: {'; '.join(todo)}")
         if tag and address and find_address(metadata) != address:
-            raise Wrong(f"pyproject.toml names {find_address(metadata)}, and {address} publishes")
+            raise Wrong(f"pyproject.toml names {find_address(metadata)}, but {address} publishes")
         document = options.folder / f"tfcompare-{number}.cdx.json"
         document.write_text(write_sbom(wheel, source, number))
     except Wrong as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
-    print(f"tfcompare {number}: {wheel.name} and {source.name} hold the same; {document.name} says what is installed")
+    print(f"tfcompare {number}: {wheel.name} and {source.name} are the same; {document.name} lists what is installed")
     for line in todo:
         print(f"open before a release: {line}")
     for image in list_unverified_bases():
@@ -67,7 +67,7 @@ def find_packages(folder: Path) -> tuple[Path, Path]:
     """Return the wheel and the source package."""
     wheels, sources = sorted(folder.glob("*.whl")), sorted(folder.glob("*.tar.gz"))
     if (len(wheels), len(sources)) != (1, 1):
-        raise Wrong(f"{folder} has {len(wheels)} wheels and {len(sources)} source packages, and not one of each")
+        raise Wrong(f"{folder} has {len(wheels)} wheels and {len(sources)} source packages; expected one of each")
     return wheels[0], sources[0]
 
 
@@ -114,7 +114,7 @@ def check_changelog(text: str, number: str | None) -> None:
         raise Wrong("CHANGELOG.md does not begin with a section Unreleased")
     for title, section in sections.items():
         if title != "Unreleased" and (wrong := set(re.findall(r"^### (.*)", section, re.MULTILINE)) - {*GROUPS}):
-            raise Wrong(f"CHANGELOG.md, {title}: no group {', '.join(sorted(wrong))}; there are {', '.join(GROUPS)}")
+            raise Wrong(f"CHANGELOG.md, {title}: unknown group {', '.join(sorted(wrong))}; known: {', '.join(GROUPS)}")
     if number and number not in sections:
         raise Wrong(f"CHANGELOG.md has no section {number}")
     if number and sections["Unreleased"].strip():

@@ -2,6 +2,7 @@
 
 Every function takes the `Backend` that stands where the imported `tensorflow` would. Only builds for CPUs are known.
 """
+
 import os
 import random
 

@@ -1,4 +1,5 @@
 """A process that a worker forks for a replicate: its orders and answers, its prints, and how it ends."""
+
 import contextlib
 import fcntl
 import json
@@ -12,7 +13,7 @@ from workloads import contract, processes
 
 LOG_TAIL_BYTES = 4000
 # The end of a replicate's output is kept, up to the first size; its file is emptied once it exceeds the second.
-KEPT_BYTES, MOST_PRINTED_BYTES = 2 ** 16, 2 ** 20
+KEPT_BYTES, MOST_PRINTED_BYTES = 2**16, 2**20
 # The file is checked this often while an answer is awaited.
 LOOK_S = 1.0
 # Commands come from this descriptor, whose other end is the host.
@@ -263,4 +264,4 @@ def write_line(fd, message):
 
 def _write_all(fd, data):
     while data:
-        data = data[os.write(fd, data):]
+        data = data[os.write(fd, data) :]

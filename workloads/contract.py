@@ -20,6 +20,7 @@ Each line is one JSON object. The host sends commands, and waits for one event a
 The worker answers a line that is not a known command by `error`, and continues. `refused`, `died`, `profiled` and
 `warned` end the replicate.
 """
+
 import hashlib
 import json
 from typing import Any, Dict, NamedTuple
@@ -27,9 +28,9 @@ from typing import Any, Dict, NamedTuple
 PROTOCOL = 1
 
 # Neither side reads a longer line, in bytes; the second limit is for profiles and for the rows of a replicate.
-LONGEST_LINE, LONGEST_LARGE_LINE = 2 ** 20, 2 ** 26
+LONGEST_LINE, LONGEST_LARGE_LINE = 2**20, 2**26
 # A worker's file may hold some twenty million calls and no more, because it has to fit into the host's memory.
-LARGEST_FILE = 2 * 2 ** 30
+LARGEST_FILE = 2 * 2**30
 
 # The first is a variable that holds, as JSON, the folder of additional packages of each workload. The second is the
 # folder of data in the copy of a workload folder, and the third the folder of the worker's packages, next to its own.

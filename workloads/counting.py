@@ -1,10 +1,11 @@
 """Counts of what a call does: unlike its time, they are the same on a busy machine."""
+
 import gc
 import sys
 
 
-class Steady:
-    """A count during which no garbage is collected: what that ends would be counted in one call and not in the next."""
+class SteadyCounter:
+    """A count without garbage collection, whose finalizers would be counted in one call and not in the next."""
 
     def __init__(self):
         self.count = 0
@@ -19,8 +20,8 @@ class Steady:
             gc.enable()
 
 
-class PythonCalls(Steady):
-    """The functions of Python that this thread calls while the counter is entered; None if the call took it away."""
+class PythonCalls(SteadyCounter):
+    """The calls of Python functions that this thread makes inside the counter; None if the call removed the counter."""
 
     def __enter__(self):
         super().__enter__()
@@ -39,15 +40,15 @@ class PythonCalls(Steady):
             self.count += 1
 
 
-# The counter sees itself leave.
+# The counter also sees its own exit, which does not count.
 OWN = globals()
 
 
 def count_twice(call, counter):
-    """Return what a new counter counts in a call, and another one in the next call, with what the call returned."""
+    """Return the counts of two calls, each by a new counter, and the result of the second call."""
     counts, result = [], None
     for _ in range(2):
-        # What ends with the last result is no part of this call.
+        # Freeing the last result must not count as part of this call.
         del result
         with counter() as seen:
             result = call()

@@ -1,4 +1,5 @@
 """What NVIDIA's driver answers in a process, with and without TensorFlow; stdlib only, Python 3.6 syntax."""
+
 import ctypes
 import json
 import os
@@ -63,8 +64,12 @@ def ask_in_new_process(with_tensorflow=False, timeout_s=LEAST_S):
     command = [sys.executable, "-I", os.path.abspath(__file__)] + ["tensorflow"] * with_tensorflow
     try:
         done = subprocess.run(
-            command, env=dict(os.environ, **WORDY), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, timeout=timeout_s,
+            command,
+            env=dict(os.environ, **WORDY),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=timeout_s,
         )
         answer = json.loads(done.stdout.decode("utf-8", "replace").splitlines()[0])
         return answer, done.stderr.decode("utf-8", "replace")

@@ -4,6 +4,7 @@ It is run by path (`python .../workloads/image_inventory.py`) inside a version's
 uses only the standard library and imports no package in this process, because a missing or broken package is a finding
 that must not end the search for others.
 """
+
 import base64
 import csv
 import email

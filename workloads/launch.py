@@ -3,6 +3,7 @@
 This is a small separate process, because the peak memory of a child begins with that of the process that started it,
 which would be a worker with TensorFlow in it.
 """
+
 import json
 import os
 import subprocess

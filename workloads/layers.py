@@ -2,6 +2,7 @@
 
 The call runs eagerly: in a graph a layer returns a symbol.
 """
+
 import contextlib
 import functools
 import sys
@@ -49,12 +50,14 @@ def _recorder(original, told):
         if len(told) < MOST_LAYERS:
             output = _sketch(lambda: result)
             if output is not None:
-                told.append({
-                    "name": str(layer.name)[:NAME_LIMIT],
-                    "type": type(layer).__name__[:NAME_LIMIT],
-                    "output": output,
-                    "weights": _sketch(layer.get_weights),
-                })
+                told.append(
+                    {
+                        "name": str(layer.name)[:NAME_LIMIT],
+                        "type": type(layer).__name__[:NAME_LIMIT],
+                        "output": output,
+                        "weights": _sketch(layer.get_weights),
+                    }
+                )
         return result
 
     return call

@@ -3,9 +3,10 @@
 Graphs are counted as TensorFlow's optimizer gets them, without what their results do not need. So a count is the same
 on every machine. The body of a branch or a loop counts once.
 """
+
 import threading
 
-from workloads.counting import Steady
+from workloads.counting import SteadyCounter
 
 # These functions of TensorFlow run an eager operation; the slow ones also run a function that they get by its name.
 FAST, SLOW, CANCELABLE = "TFE_Py_FastPathExecute", "TFE_Py_Execute", "TFE_Py_ExecuteCancelable"
@@ -86,7 +87,7 @@ class Patches:
         return kept
 
 
-class Counter(Steady):
+class Counter(SteadyCounter):
     """The operations that this thread runs while the counter is entered; None if some of them cannot be counted.
 
     Only an operation that succeeds counts: where a fast path fails, a slow one follows.

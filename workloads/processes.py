@@ -4,6 +4,7 @@
 Parent, worker and each replicate adopt orphans below them, also those that have left their session, so that a
 process of a workload always stays below the process that has to end it.
 """
+
 import contextlib
 import mmap
 import os
@@ -33,6 +34,7 @@ LEFT = "tfcompare: workloads left processes running, which were ended: {}\n"
 def _prctl(option, value):
     with contextlib.suppress(Exception):
         import ctypes
+
         ctypes.CDLL(None).prctl(option, *map(ctypes.c_ulong, (value, 0, 0, 0)))
 
 

@@ -1,8 +1,9 @@
 """A replicate under two profilers: cProfile for calls and times per function, a small tracer for whole stacks.
 
 Both see the thread that makes the calls and no other. A time under a profiler is longer than a measured one, so
-nothing of this goes into a stream; a few calls without one are timed only to tell how much longer.
+nothing of this goes into a stream; a few calls without one are timed only to show how much longer.
 """
+
 import cProfile
 import gc
 import os
@@ -16,8 +17,8 @@ from workloads import backends, layers, values
 from workloads.replicate import Replicate, count_of
 
 # Calls without a profiler, and those under the tracer, are limited in number and in total time.
-PLAIN_CALLS, PLAIN_NS = 10, 2 * 10 ** 9
-TRACED_CALLS, TRACED_NS = 5, 5 * 10 ** 9
+PLAIN_CALLS, PLAIN_NS = 10, 2 * 10**9
+TRACED_CALLS, TRACED_NS = 5, 5 * 10**9
 # The call tree is bounded while it grows, and branches below a share of all time are folded into their callers.
 DEEPEST = 200
 MOST_NODES = 200000
@@ -62,7 +63,7 @@ class ProfiledReplicate(Replicate):
         spent = spent_by_cprofile(later)
         whole = any(code is _outermost.__code__ and calls == len(walls) for code, calls, _, _ in spent)
         if not whole:
-            # cProfile of some Pythons 3.12 and 3.13 loses track at C functions that are bound as methods.
+            # In some releases of Python 3.12 and 3.13, cProfile loses track at C functions that are bound as methods.
             counting = Tree()
             walls = [_timed(step, counting) for _ in walls]
             spent = counting.spent()
@@ -126,7 +127,7 @@ class Places:
             return path
         for root in self.roots:
             if path.startswith(root):
-                return path[len(root):]
+                return path[len(root) :]
         # AutoGraph writes what it converts into files with random names.
         return GENERATED if path.startswith(self.scratch) else os.path.basename(path)
 
@@ -237,7 +238,7 @@ class Tree:
             if event == "c_call":
                 self._enter(name, name)
             elif name == self.keys[-1]:
-                # Some Pythons 3.12 report returns from C functions whose calls they did not report.
+                # Some releases of Python 3.12 report returns from C functions whose calls they did not report.
                 self._leave(name)
         self.last = time.perf_counter()
 

@@ -3,6 +3,7 @@
 The folder has copies of the project's files, and takes what the program writes. If the program calls Keras' `fit`,
 `program_site/sitecustomize.py` writes down how long its steps take.
 """
+
 import contextlib
 import itertools
 import json
@@ -30,8 +31,8 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HINT = re.compile(r"Pass --help")
 WRAPPER = re.compile(r"^[\w.]+: (in (user|converted) code:$|Exception encountered when calling )")
 ARGUMENTS = re.compile(r"(Call a|A)rguments received by ")
-MOST_LOSSES, MOST_STEPS_BYTES = 1000, 2 ** 16
-MOST_WARNINGS_BYTES = 2 ** 19
+MOST_LOSSES, MOST_STEPS_BYTES = 1000, 2**16
+MOST_WARNINGS_BYTES = 2**19
 
 
 class ProgramFailed(Exception):
@@ -64,9 +65,7 @@ class ProgramReplicate(Replicate):
     def _open(self):
         self.layer = find_layer(self.order["workload"])
         build_ns, _ = self.calls.time(lambda: None, 0, "build")
-        return self._answer(
-            "opened", build_ns=build_ns, first_ns=0, second_ns=0, steps=1, items=0, output="", threads=[]
-        )
+        return self._answer("opened", build_ns=build_ns, first_ns=0, second_ns=0, steps=1, items=0, output="", threads=[])
 
     def _burst(self, calls, least_s):
         self.bursts += 1
@@ -124,7 +123,10 @@ class ProgramReplicate(Replicate):
         try:
             launcher = subprocess.Popen(
                 [sys.executable, "-I", "-S", LAUNCHER, str(writing)] + find_command(self.order["program"]["words"]),
-                cwd=place, env=self._variables(home, steps), stdin=subprocess.DEVNULL, pass_fds=(writing,),
+                cwd=place,
+                env=self._variables(home, steps),
+                stdin=subprocess.DEVNULL,
+                pass_fds=(writing,),
             )
         finally:
             os.close(writing)
@@ -143,7 +145,7 @@ class ProgramReplicate(Replicate):
             HOME=home,
             PATH=os.pathsep.join([os.path.dirname(sys.executable), paths]),
             PYTHONPATH=os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")])),
-            **{contract.STEPS: steps, contract.PACKAGES: self.layer or ""}
+            **{contract.STEPS: steps, contract.PACKAGES: self.layer or ""},
         )
 
     def _close(self):
@@ -186,7 +188,7 @@ def show_project(project, large, place, home):
     data = os.path.join(project, contract.DATA)
     copy(project, place, {os.path.join(project, name) for name in large}, data)
     start = contract.DATA + "/"
-    show_data(data, [name[len(start):] for name in large if name.startswith(start)], place, home)
+    show_data(data, [name[len(start) :] for name in large if name.startswith(start)], place, home)
 
 
 def copy(source, place, linked, left_out):
@@ -223,7 +225,7 @@ def read_stamps(project, names):
             with contextlib.suppress(OSError):
                 status = os.stat(path)
                 if stat.S_ISREG(status.st_mode):
-                    stamps[path[len(project) + 1:]] = status.st_size, status.st_mtime_ns
+                    stamps[path[len(project) + 1 :]] = status.st_size, status.st_mtime_ns
     return {name_data(name): stamp for name, stamp in stamps.items()}
 
 
@@ -232,7 +234,7 @@ def name_data(name):
     start = contract.DATA + "/"
     if not name.startswith(start):
         return name
-    root, inner = name[len(start):].split("/", 1)
+    root, inner = name[len(start) :].split("/", 1)
     return "~/" + inner if root == "home" else inner
 
 
@@ -272,7 +274,7 @@ def read_steps(path):
         with open(path, "rb") as file:
             told = json.loads(file.read(MOST_STEPS_BYTES).decode("utf-8"))
         os.unlink(path)
-        whole = {name: int(told[name]) for name in ("first_step_ns", "step_ns") if 0 < told.get(name, 0) < 2 ** 46}
+        whole = {name: int(told[name]) for name in ("first_step_ns", "step_ns") if 0 < told.get(name, 0) < 2**46}
         return dict(whole, losses=[float(loss) for loss in told["losses"][:MOST_LOSSES]])
     except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return {}
@@ -288,8 +290,7 @@ def read_warnings(path):
     kinds = {"kind": str, "text": str, "place": str, "line": int, "own": bool}
     listed = told if isinstance(told, list) else []
     return [
-        each for each in listed
-        if isinstance(each, dict) and {name: type(value) for name, value in each.items()} == kinds
+        each for each in listed if isinstance(each, dict) and {name: type(value) for name, value in each.items()} == kinds
     ]
 
 

@@ -1,4 +1,5 @@
 """The memory and the traces of a replicate after its first calls, and by how much they grow with each later call."""
+
 import contextlib
 import itertools
 import os
@@ -14,7 +15,7 @@ def peak_kb():
 
 
 def resident_kb():
-    """Return how much of this process is in memory, and how much of that are pages of files."""
+    """Return how much of this process is in memory, and how much of that belongs to mapped files."""
     with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/status") as status:
         fields = dict(line.split(":", 1) for line in status if line.startswith(("VmRSS:", "RssFile:")))
         return tuple(int(fields.get(name, "0").split()[0]) for name in ("VmRSS", "RssFile"))
@@ -23,7 +24,7 @@ def resident_kb():
 
 
 class Readings:
-    """The readings of a figure after some calls, from which follows how much it grows with each call."""
+    """The readings of a figure after some calls, which show how much it grows with each call."""
 
     def __init__(self):
         self.points = []
@@ -32,7 +33,7 @@ class Readings:
         self.points.append((count, figure))
 
     def slope(self):
-        """Return the median slope between any two readings, so that a jump at the start is no growth, or None."""
+        """Return the median slope between any two readings, or None; a jump at the start thus counts as no growth."""
         slopes = sorted(
             (later[1] - earlier[1]) / (later[0] - earlier[0])
             for earlier, later in itertools.combinations(self.points, 2)
@@ -65,8 +66,8 @@ class Memory:
         if self.peak_kb is not None:
             return
         peak, (resident, of_files) = peak_kb(), resident_kb()
-        # The kernel knows only the peak of all pages. It has as many pages of files as now or, if the kernel has taken
-        # some back since, as before.
+        # The kernel knows only the peak of all pages. It includes as many pages of files as now or, if the kernel took
+        # some of them back since, as many as before.
         if peak > self._highest_kb:
             self._most_kb = max(self._most_kb, peak - max(of_files, self._files_kb))
         self._most_kb = max(self._most_kb, resident - of_files)

@@ -1,4 +1,5 @@
 """The life of one replicate inside its process: refuse or build, first calls, warm-up, bursts, facts."""
+
 import contextlib
 import importlib.util
 import inspect
@@ -19,7 +20,7 @@ MESSAGE_LIMIT, NAME_LIMIT = 500, 100
 # A pause, in which other arms have the machine, slows down the calls after it. Caches are cold: a call of 0.4 ms took
 # 0.9 to 1.4 ms, and the next one 0.5 to 0.8 ms, until some five milliseconds had passed. A kernel that takes idle pages
 # back made the first call of 0.65 s take 0.97 s. Calls longer than `LONG_NS` show neither.
-LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
+LEAD_IN_S, LONG_NS = 0.005, 10**9
 # A burst has at most this many calls. Only very short calls reach this number, so the burst is still short.
 MOST_IN_BURST = 50
 # The folder of a core has a folder of this name for its node. If a machine has several nodes, another core may be far
@@ -54,8 +55,7 @@ def as_declared(module, params):
     """Return the parameters with the values of PARAMS, because the host sends numbers as text."""
     declared = getattr(module, "PARAMS", {})
     return {
-        name: next((value for value in declared.get(name, ()) if str(value) == text), text)
-        for name, text in params.items()
+        name: next((value for value in declared.get(name, ()) if str(value) == text), text) for name, text in params.items()
     }
 
 
@@ -143,7 +143,7 @@ def _steal_ns():
     try:
         with open("/proc/stat") as stat:
             fields = stat.readline().split()
-        return int(fields[8]) * 10 ** 9 // os.sysconf("SC_CLK_TCK")
+        return int(fields[8]) * 10**9 // os.sysconf("SC_CLK_TCK")
     except (OSError, IndexError, ValueError):
         return None
 
@@ -173,7 +173,7 @@ def count_of(step, name):
     A mistake in it must not reach the stream, which all rows share.
     """
     count = getattr(step, name, 1)
-    if not isinstance(count, int) or not 1 <= count < 2 ** 31:
+    if not isinstance(count, int) or not 1 <= count < 2**31:
         raise ValueError(f"the step's `{name}` must be a whole number above zero, not {count!r}")
     return count
 
@@ -286,7 +286,7 @@ class Replicate:
         return lambda: module.build(argument, params)
 
     def _choose_argument(self, function):
-        """Return the first argument of a workload's function: Keras if it calls it so, and TensorFlow otherwise."""
+        """Return the first argument of a workload's function: Keras if it is named `keras`, otherwise TensorFlow."""
         names = list(inspect.signature(function).parameters)
         return self.framework.keras_of(self.tf) if names[:1] == ["keras"] else self.tf
 
@@ -314,8 +314,14 @@ class Replicate:
             for _ in range(order["warmup"]):
                 self.usual_ns, _ = self._call(0, "warmup")
         return self._answer(
-            "opened", build_ns=build_ns, first_ns=first_ns, second_ns=second_ns, steps=self.steps,
-            items=self.items or 0, output=values.describe(output), threads=self.framework.threads(self.tf),
+            "opened",
+            build_ns=build_ns,
+            first_ns=first_ns,
+            second_ns=second_ns,
+            steps=self.steps,
+            items=self.items or 0,
+            output=values.describe(output),
+            threads=self.framework.threads(self.tf),
         )
 
     def _check_gpus(self):
@@ -363,7 +369,7 @@ class Replicate:
         return self._answer("measured", walls_ns=walls, cpu_ns=cpu_ns)
 
     def _count_work(self):
-        """Return what pairs of further calls run, outside of bursts: being counted makes them several times as long."""
+        """Return what pairs of further calls run, outside of bursts: counting makes them several times as long."""
         facts = {}
         if self.order["once"]:
             return facts

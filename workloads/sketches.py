@@ -5,6 +5,7 @@ random projections: the difference of two of them is about as large as the norm 
 wherever these differ, so that one wrong value among a million shows. Values of very different sizes have separate sums;
 otherwise, a mask of -1e9 would hide all others.
 """
+
 import hashlib
 import json
 
@@ -16,17 +17,17 @@ from workloads.values import MOST_DEPTH, DeepNest
 # are sketched together, by their types.
 MOST_PARTS, MOST_VALUES, FEWEST_VALUES, MOST_GROUPS = 16, 256, 8, 8
 # Two values that change places are missed if all sums give them the same sign, as with one pair in 65,000.
-SUMS, BLOCK = 16, 2 ** 12
+SUMS, BLOCK = 16, 2**12
 # A band of sizes ends at a power of 16. Everything below a few times the typical size is in one band.
 BITS, FEW_BITS, MOST_BANDS, LOWEST = 4, 2, 12, -1080
 # The typical size is estimated from this many values.
-MOST_TYPICAL = 2 ** 16
+MOST_TYPICAL = 2**16
 NAME_LIMIT, REASON_LIMIT, DIGITS = 60, 200, 16
 NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 
 
 def sketch(value, no_result=""):
-    """Return a result on the host as a few kilobytes of JSON, or only why its workload has no result to compare.
+    """Return a result in host memory as a few kilobytes of JSON, or only why its workload has no result to compare.
 
     Nothing is changed or consumed: a part without a value, such as a generator, is known only by its type.
     """
@@ -39,7 +40,7 @@ def sketch(value, no_result=""):
 
 
 def _find_parts(value, name, above=()):
-    """Yield the name and the value of each part of a nest of dicts, lists and tuples; `above` is what it is in."""
+    """Yield the name and the value of each part of a nest of dicts, lists and tuples; `above` is what holds it."""
     own = id(value)
     if isinstance(value, numpy.ndarray) and value.dtype == object and not _is_text(value):
         value = value.ravel().tolist()
@@ -63,7 +64,7 @@ def _find_parts(value, name, above=()):
 
 
 def _is_text(array):
-    """Return whether an array of objects, as which TensorFlow returns texts, has only texts."""
+    """Return whether an array of objects has only texts; TensorFlow returns texts in such arrays."""
     return all(isinstance(each, (bytes, str)) for each in array.flat)
 
 
@@ -77,7 +78,7 @@ def _sketch_part(value, signs, most):
             return dict(told, digest=_digest_texts(array.flat))
         return dict(told, values=_sample(array, most), **_measure([array], signs))
     except (TypeError, ValueError, OverflowError):
-        # Numpy can only store this type, which must not end a replicate that is timed.
+        # Numpy can store this type but not compute with it. That must not end a replicate that is timed.
         return dict(told, digest=None)
 
 
@@ -102,7 +103,7 @@ def _read_part(value):
 
 
 def _digest_other(value):
-    """Return the digest of a part that is no array; None if it has no value that can be compared."""
+    """Return the digest of a part that is not an array; None if it has no value that can be compared."""
     if isinstance(value, (bytes, str)):
         return _digest_texts([value])
     if value is None or isinstance(value, int) or (isinstance(value, (dict, list, tuple)) and not value):
@@ -168,12 +169,12 @@ def _measure(arrays, signs):
 
 
 def _blocks(arrays):
-    """Yield arrays in pieces of less than two BLOCKs: a copy of a large result would be the peak of its replicate."""
+    """Yield arrays in pieces of less than two BLOCKs: a copy of a large result would raise the memory peak."""
     waiting, size = [], 0
     for array in arrays:
         flat = _flatten(array)
         for begin in range(0, array.size, BLOCK):
-            piece = flat[begin:begin + BLOCK]
+            piece = flat[begin : begin + BLOCK]
             waiting.append(piece)
             size += piece.size
             if size >= BLOCK:
@@ -189,7 +190,7 @@ def _flatten(array):
 
 
 def _read_numbers(array):
-    """Return numbers as they are digested, equal ones alike, and as float64; both parts of a complex one."""
+    """Return numbers in a form in which equal ones have equal digests, and as float64; a complex one as two parts."""
     kind = array.dtype.kind
     if kind in "biumM":
         exact = array.astype("<i8")
@@ -197,7 +198,7 @@ def _read_numbers(array):
     if kind == "c":
         numbers = array.astype("complex128").view("float64")
     elif kind == "f" or (kind == "V" and array.dtype.names is None):
-        # Numpy can only convert TensorFlow's bfloat16.
+        # Numpy can do nothing with TensorFlow's bfloat16 except convert it.
         numbers = array.astype("float64")
     else:
         raise TypeError(f"no numbers: {array.dtype}")
@@ -239,7 +240,7 @@ def _find_middle(numbers):
     The largest size is left out if several values have it: a mask can be most of a result.
     """
     sizes = numpy.sort(numpy.abs(numbers[numpy.isfinite(numbers) & (numbers != 0)]))
-    rest = sizes[:numpy.searchsorted(sizes, sizes[-1])] if sizes.size else sizes
+    rest = sizes[: numpy.searchsorted(sizes, sizes[-1])] if sizes.size else sizes
     sizes = rest if 0 < rest.size < sizes.size - 1 else sizes
     return float(sizes[sizes.size // 2]) if sizes.size else 0.0
 
@@ -282,7 +283,10 @@ def _join_bands(bands, bottom):
     told = [joined] + [dict(bands[level], level=int(level)) for level in above if level > bottom]
     return [
         {
-            "level": band["level"], "count": band["count"], "norm": band["squares"] ** 0.5, "sums": band["sums"].tolist(),
+            "level": band["level"],
+            "count": band["count"],
+            "norm": band["squares"] ** 0.5,
+            "sums": band["sums"].tolist(),
             "signs": [int(each) for each in band.get("signs", ())],
         }
         for band in told
@@ -306,7 +310,7 @@ class Signs:
             self.table = numpy.empty((SUMS, width))
             for row in range(SUMS):
                 self.table[row] = _find_signs(bits >> numpy.uint64(row))
-        self.chosen = self.table[:, begin:begin + size]
+        self.chosen = self.table[:, begin : begin + size]
         self.turns = _find_signs(_hash(numpy.arange(SUMS) + SUMS * (number + 1)))
         return self
 

@@ -50,4 +50,4 @@ def describe(value, most=120):
         text = "{}[{}]".format(value.dtype, ",".join(map(str, value.shape)))
     else:
         text = type(value).__name__
-    return text if len(text) <= most else text[:most - 3] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."

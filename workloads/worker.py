@@ -3,6 +3,7 @@
 It is run by path (`python .../workloads/worker.py`) and never through PYTHONPATH, because the folder above may be the
 site-packages of another Python. The protocol is in contract.py.
 """
+
 import contextlib
 import importlib.util
 import io
@@ -183,6 +184,7 @@ class Worker:
             self.import_ns = int((time.perf_counter() - start) * 1e9)
             # TensorFlow comes first, because both have copies of the same libraries, and TensorFlow has to use its own.
             import pyarrow as pa
+
             self.tf, self.pa = tf, pa
             facts = framework_of(tf).describe(tf, command["device"])
             facts.update(python=platform.python_version(), pyarrow=pa.__version__)

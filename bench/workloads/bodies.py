@@ -9,6 +9,7 @@ lstm            `train_on_batch` of a text classifier with an LSTM
 chain           a dataset of 200 elements through a chain of 50 maps
 generator       a dataset of 300 elements from a generator
 """
+
 import numpy as np
 
 PARAMS = {

@@ -4,6 +4,7 @@ layer   a pause, an eager call of two dense layers, and `numpy.roll`, of which a
 pause   a pause alone, longer or shorter by variables, by oneDNN and by the release of TensorFlow
 loop    many small operations in a loop that XLA compiles, in which its runtime has nearly all of the time
 """
+
 import os
 import time
 

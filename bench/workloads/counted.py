@@ -1,4 +1,5 @@
 """A step that calls a function of Python and runs an operation of TensorFlow many times, with MORE=1 5 % more often."""
+
 import os
 
 TIMES = 105 if os.environ.get("MORE") else 100

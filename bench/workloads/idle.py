@@ -1,4 +1,5 @@
 """A step that sleeps for a millisecond, so any further time in a run is the overhead of tfcompare."""
+
 import time
 
 PARAMS = {"number": ("0",)}

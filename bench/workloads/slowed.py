@@ -3,6 +3,7 @@
 A share of its wall time would be more on a busy core, where a body also waits, and the spin would take all of it as CPU
 time. The share is in the file `slowdown.txt` next to this one, so that the very same case is slower in one arm.
 """
+
 import os
 import time
 

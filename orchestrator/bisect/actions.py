@@ -1,4 +1,4 @@
-"""What a search does outside of itself; each part can be replaced, by another machine or by a test."""
+"""The actions by which a search affects the outside world; another machine or a test can replace each of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -50,7 +50,7 @@ def find_repository(question: Question, view: View) -> Path:
         known = ", ".join(REPOSITORIES)
         raise UsageError(
             f"--over {question.over}: add --source with a checkout of its repository; without one, tfcompare knows "
-            f"that of {known}"
+            f"only the repository of {known}"
         )
     run = question.run
     name, engine = choose_engine(run.engine, run.isolation, run.environments, view)
@@ -62,7 +62,7 @@ def find_repository(question: Question, view: View) -> Path:
         git.mirror(REPOSITORIES[package], folder)
     except git.GitFailed as error:
         raise UsageError(
-            f"--over {question.over}: {REPOSITORIES[package]} cannot be read: {error}; --source names a checkout"
+            f"--over {question.over}: {REPOSITORIES[package]} cannot be read: {error}; name a checkout with --source"
         ) from error
     return folder
 
@@ -106,7 +106,7 @@ def find_end(question: Question, text: str, repository: Path) -> tuple[str, str]
 
 
 def list_candidates(question: Question, repository: Path, good: str, bad: str) -> tuple[str, ...]:
-    """Return the names of both commits and of those between them, as the branch of the second one has them."""
+    """Return the names of both commits and of those between them on the branch of the second one."""
     try:
         between = git.list_commits(repository, good, bad)
     except git.GitFailed as error:
@@ -115,12 +115,12 @@ def list_candidates(question: Question, repository: Path, good: str, bad: str) -
         short = [commit[: targets.SHORT_COMMIT] for commit in (bad, good)]
         raise UsageError("--bad {} is not newer than --good {}: no commit leads from one to the other".format(*short))
     if len(between) > MOST_COMMITS:
-        raise UsageError(f"{len(between)} commits lie between --good and --bad; name two that are nearer")
+        raise UsageError(f"{len(between)} commits lie between --good and --bad; name two that are closer together")
     return tuple(f"{question.package}-{commit[: targets.SHORT_COMMIT]}" for commit in (good, *between))
 
 
 def build_wheels(folder: Path, state: State, names: tuple[str, ...], view: View) -> dict[str, Path]:
-    """Return the wheel of each candidate, built where the search measures unless that was done before.
+    """Return the wheel of each candidate, and build missing wheels with the engine that the search measures with.
 
     Raises EnvironmentFailed, with the name of the candidate, if one cannot be built.
     """
@@ -164,7 +164,7 @@ def _find_commit(question: Question, name: str) -> str:
 
 
 def _find_place(question: Question, name: str, built_with: str) -> Path:
-    """Return where the wheel of a candidate is kept; commits of two repositories may begin alike."""
+    """Return where a candidate's wheel is kept; the key tells apart commits whose short hashes are the same."""
     key = hashlib.sha256(f"{built_with} {_find_commit(question, name)}".encode()).hexdigest()[:12]
     return cache() / "commits" / f"{name}-{key}"
 
@@ -176,9 +176,9 @@ def _find_wheel(kept: Path) -> Path | None:
 def _build(question: Question, name: str, environment: Environment, kept: Path, log: BuildLog) -> None:
     """Build the wheel of a candidate in an environment; what the build leaves is not trusted."""
     repository, commit = _locate_repository(question), _find_commit(question, name)
-    with files.writing(cache(), "TFCOMPARE_CACHE names another folder", EnvironmentFailed):
+    with files.writing(cache(), "set TFCOMPARE_CACHE to another folder", EnvironmentFailed):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        # The folder is in the cache, which an engine sees also from a container.
+        # The folder is in the cache, because an engine can also reach that from a container.
         work = Path(tempfile.mkdtemp(prefix=".build-", dir=kept.parent))
         try:
             git.extract(repository, commit, work / SOURCE, git.find_prefix(repository))
@@ -201,11 +201,11 @@ def _keep_wheel(work: Path, made: Path, package: str) -> None:
         names = os.listdir(handle)
     if len(names) != 1 or not re.fullmatch(r"[\w.+-]+\.whl", names[0]):
         raise files.RefusedEntry(
-            f"it left {name_some(list(map(ascii, names))) or 'nothing'}, and not one wheel", work / WHEELS
+            f"it left {name_some(list(map(ascii, names))) or 'nothing'} instead of one wheel", work / WHEELS
         )
     with files.read_inside(work, f"{WHEELS}/{names[0]}") as wheel, (made / names[0]).open("xb") as file:
         if os.fstat(wheel.fileno()).st_size > MOST_MB * 10**6:
-            raise files.RefusedEntry(f"its wheel has more than {MOST_MB} MB", work / WHEELS)
+            raise files.RefusedEntry(f"its wheel is larger than {MOST_MB} MB", work / WHEELS)
         shutil.copyfileobj(wheel, file)
     if (found := read_package(made / names[0]).name) != package:
         raise UsageError(f"it is the wheel of {found}")

@@ -19,22 +19,22 @@ from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
 
 
-def settle_ends(question: Question, hands: SearchActions, view: View) -> tuple[Question, tuple[str, ...]]:
-    """Return the question with exact ends, and the versions from one to the other; raise UsageError for other ends."""
+def settle_ends(question: Question, actions: SearchActions, view: View) -> tuple[Question, tuple[str, ...]]:
+    """Return the question with exact ends, and the versions from one to the other; raise UsageError if that fails."""
     if question.is_over_commits:
-        return _find_commits_of_package(question, hands, view)
+        return _find_commits_of_package(question, actions, view)
     texts = pin_revisions((question.good, question.bad), question.run.own_workloads)
     good, bad = map(_read_end, texts)
     device = question.run.environments.device
     if question.over:
-        return _find_releases_of_package(question, (good, bad), hands, view)
+        return _find_releases_of_package(question, (good, bad), actions, view)
     if good.changes != bad.changes:
         raise UsageError(
             f"--good and --bad have different changes ({shlex.join(good.changes) or 'none'}, "
-            f"{shlex.join(bad.changes) or 'none'}): give both the same, and every version gets them"
+            f"{shlex.join(bad.changes) or 'none'}): give both the same changes, which then apply to every version"
             f"{_advise_over(good, bad)}"
         )
-    numbers = [lock_version(end.version, device, hands, view) for end in (good, bad)]
+    numbers = [lock_version(end.version, device, actions, view) for end in (good, bad)]
     return replace(question, good=numbers[0], bad=numbers[1], changes=good.changes), releases_between(*numbers)
 
 
@@ -54,7 +54,7 @@ def _advise_over(good: Changed, bad: Changed) -> str:
 
 
 def _find_releases_of_package(
-    question: Question, ends: tuple[Changed, Changed], hands: SearchActions, view: View
+    question: Question, ends: tuple[Changed, Changed], actions: SearchActions, view: View
 ) -> tuple[Question, tuple[str, ...]]:
     """Return the question and the candidates of a search over a package, which both ends pin."""
     over, numbers = canonicalize_name(question.over), []
@@ -78,20 +78,22 @@ def _find_releases_of_package(
             "keeps everything else fixed, including the version of TensorFlow"
         )
     device = question.run.environments.device
-    version = lock_version(others[0].version, device, hands, view)
+    version = lock_version(others[0].version, device, actions, view)
     flavours = catalog.resolve_versions((version,), 1)[0].on(device)
     python = others[0].python or (flavours[0].python.number if flavours else "")
-    candidates = releases_of_package(over, numbers[0], numbers[1], hands.releases(question.over, python))
+    candidates = releases_of_package(over, numbers[0], numbers[1], actions.releases(question.over, python))
     asked = replace(
         question, good=candidates[0], bad=candidates[-1], changes=others[0].changes, over=over, version=version
     )
     return asked, candidates
 
 
-def _find_commits_of_package(question: Question, hands: SearchActions, view: View) -> tuple[Question, tuple[str, ...]]:
+def _find_commits_of_package(
+    question: Question, actions: SearchActions, view: View
+) -> tuple[Question, tuple[str, ...]]:
     """Return the question and the candidates of a search over the commits of a package, which both ends name."""
     question = replace(question, over=f"{canonicalize_name(question.package)}{GIT}")
-    if hands.obstacle:
+    if actions.obstacle:
         raise UsageError(f"--over {question.over} builds on this machine; leave --on out")
     if question.nightlies:
         raise UsageError(f"--nightlies varies TensorFlow, and --over {question.over} does not; leave one of them out")
@@ -106,15 +108,15 @@ def _find_commits_of_package(question: Question, hands: SearchActions, view: Vie
         )
     (text,) = pin_revisions((held,), question.run.own_workloads)
     end = _read_end(text)
-    version = lock_version(end.version, question.run.environments.device, hands, view)
+    version = lock_version(end.version, question.run.environments.device, actions, view)
     candidates = commits.list_candidates(question, repository, good, bad)
     asked = replace(question, good=candidates[0], bad=candidates[-1], changes=end.changes, version=version)
     return asked, candidates
 
 
-def lock_version(name: str, device: FlavourName, hands: SearchActions, view: View) -> str:
+def lock_version(name: str, device: FlavourName, actions: SearchActions, view: View) -> str:
     """Return the full number of one version, which is locked on first use."""
-    (provided,) = hands.provide((name,), view, device)
+    (provided,) = actions.provide((name,), view, device)
     versions = catalog.resolve_versions((provided,), 1)
     if len(versions) != 1:
         raise UsageError(f"{name!r} names {len(versions)} versions; --good and --bad take one each")

@@ -17,9 +17,9 @@ from orchestrator.terminal import output_file
 
 PAGE = "report.html"
 CAPTION = (
-    "Ratio of the {about} to {first}, on a log scale, of every version that was measured. Only versions of one run "
-    "have a measured ratio; other ratios are multiplied over the runs on the way, and their intervals joined. A dashed "
-    "line stands between two versions that differ, both measured in one run."
+    "Ratio of the {about} to {first}, on a log scale, for every version that was measured. Only versions of one run "
+    "have a measured ratio; other ratios are products over the runs in between, with joined intervals. A dashed "
+    "line separates two versions that differ, both measured in one run."
 )
 
 

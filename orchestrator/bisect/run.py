@@ -65,17 +65,17 @@ class SearchOutcome:
 
 
 def begin(
-    question: Question, folder: Path | None, view: View, hands: SearchActions | None = None
+    question: Question, folder: Path | None, view: View, actions: SearchActions | None = None
 ) -> tuple[Path, State]:
     """Check the question, and return the folder and the state of its search.
 
     If the folder already holds this search, it is resumed.
     """
-    hands = hands or SearchActions()
-    if question.metric == SIZE and hands.obstacle:
+    actions = actions or SearchActions()
+    if question.metric == SIZE and actions.obstacle:
         raise UsageError("--metric size compares the environments of this machine; leave --on out")
     question = replace(question, run=replace(question.run, command=()))
-    question, candidates = settle_ends(question, hands, view)
+    question, candidates = settle_ends(question, actions, view)
     case = select_one_case(question.run)
     # The full name selects one case, whatever the suite holds.
     options = add_metric(resolve_paths(replace(question.run, selected=(case.label,))), question.metric)
@@ -85,7 +85,7 @@ def begin(
         created=datetime.now(UTC).replace(microsecond=0),
         tool=find_own_number(),
         contract=contract.FINGERPRINT,
-        host=hands.host(),
+        host=actions.host(),
         sources=sources(question.run, case),
         question=question,
         case=case,
@@ -93,7 +93,7 @@ def begin(
     )
     folder = folder or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
     if state_file.exists(folder):
-        return folder, resume_search(folder, question, question.run.environments.index_url, hands)
+        return folder, resume_search(folder, question, question.run.environments.index_url, actions)
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty, and holds no search to continue; choose another --output")
     return folder, fresh
@@ -135,7 +135,7 @@ def sources(options: RunOptions, case: Case) -> dict[str, str]:
 
 
 def resume_search(
-    folder: Path, question: Question | None = None, index_url: str | None = None, hands: SearchActions | None = None
+    folder: Path, question: Question | None = None, index_url: str | None = None, actions: SearchActions | None = None
 ) -> State:
     """Return the state of a search to resume, unless something that it depends on has changed.
 
@@ -156,7 +156,7 @@ def resume_search(
             f"the workload has changed since the search in {folder} began; old and new times cannot be compared, so "
             "start a new search"
         )
-    if not (hands or SearchActions()).is_here(state.host):
+    if not (actions or SearchActions()).is_here(state.host):
         raise UsageError(
             f"{folder} was measured on another machine ({state.host.get('cpu')}): continue it there, or "
             "start a new search here"
@@ -165,13 +165,13 @@ def resume_search(
 
 
 def run_search(
-    folder: Path, state: State, view: View, most_steps: int | None = None, hands: SearchActions | None = None
+    folder: Path, state: State, view: View, most_steps: int | None = None, actions: SearchActions | None = None
 ) -> SearchOutcome:
     """Measure and save one step after another until the version that made most of the change is found.
 
     If `most_steps` is given, that many steps are measured, as long as one can still be informative.
     """
-    hands = hands or SearchActions()
+    actions = actions or SearchActions()
     begun = len(state.measured)
     if not state.search_result.wanted and (state.deepened or not _deep(state)):
         return _finish(folder, state)
@@ -184,11 +184,11 @@ def run_search(
             result = state.search_result
             if result.wanted and not (most_steps is None and result.main and not state.question.every):
                 with _add_resume_hint(folder, state):
-                    state = _step(folder, state, result.wanted[0], view, hands)
+                    state = _step(folder, state, result.wanted[0], view, actions)
                 if so_far := describe_search_progress(state):
                     view.say(so_far)
             elif _deep(state) and not state.deepened:
-                state = _add_nightlies(state, result, view, hands)
+                state = _add_nightlies(state, result, view, actions)
             else:
                 break
             state_file.write_state(folder, state)
@@ -209,10 +209,10 @@ def _deep(state: State) -> bool:
     return state.question.nightlies or any(map(is_nightly_number, (state.question.good, state.question.bad)))
 
 
-def _add_nightlies(state: State, result: SearchResult, view: View, hands: SearchActions) -> State:
+def _add_nightlies(state: State, result: SearchResult, view: View, actions: SearchActions) -> State:
     """Return the state with the nightlies between neighbouring releases that differ."""
     neighbours = [(part.earlier, part.later) for part in result.parts if part.kind == "change"]
-    candidates, notes = add_nightlies(state.candidates, neighbours, hands.nightlies() if neighbours else ())
+    candidates, notes = add_nightlies(state.candidates, neighbours, actions.nightlies() if neighbours else ())
     for note in notes:
         view.say(note)
     if len(candidates) > len(state.candidates):
@@ -220,13 +220,13 @@ def _add_nightlies(state: State, result: SearchResult, view: View, hands: Search
     return replace(state, candidates=candidates, notes=(*state.notes, *notes), deepened=True)
 
 
-def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: SearchActions) -> State:
+def _step(folder: Path, state: State, wanted: PlannedStep, view: View, actions: SearchActions) -> State:
     """Return the state after one more step: a run, or a version that cannot be made ready."""
     number = len(state.measured) + 1
     view.say(announce_step(wanted, number))
     options = replace(state.question.run, engine=state.engine or state.question.run.engine)
     begun = time.monotonic()
-    if unready := _skip_middle(folder, wanted, options, state, view, hands):
+    if unready := _skip_middle(folder, wanted, options, state, view, actions):
         step = Step(
             kind=wanted.kind,
             versions=wanted.versions,
@@ -236,14 +236,14 @@ def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: Se
         )
         return replace(state, steps=(*state.steps, step))
     if state.question.metric == SIZE:
-        sizes, engine = _measure_sizes(folder, wanted, options, state, view, hands)
+        sizes, engine = _measure_sizes(folder, wanted, options, state, view, actions)
         findings = compare_sizes(state.case, wanted, sizes, state.question.margin)
         seconds = time.monotonic() - begun
         step = Step(kind=wanted.kind, versions=wanted.versions, run=None, seconds=seconds, findings=findings)
         return replace(state, engine=engine, steps=(*state.steps, step))
     path = find_unused_folder(folder / "steps", number)
-    measured_as = _name_targets(folder, state, order_versions(wanted), view, hands)
-    done = hands.measure(replace(choose_step_options(options, wanted), versions=measured_as, out=path), view)
+    measured_as = _name_targets(folder, state, order_versions(wanted), view, actions)
+    done = actions.measure(replace(choose_step_options(options, wanted), versions=measured_as, out=path), view)
     _check_run(done, path, state)
     metric = state.question.metric
     # A timeout is evidence about time only, not about another metric.
@@ -266,10 +266,10 @@ def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: Se
 
 
 def _measure_sizes(
-    folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View, hands: SearchActions
+    folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View, actions: SearchActions
 ) -> tuple[dict[str, int], str]:
     """Make the environments of a step ready; return the disk space of each, and the name of their engine."""
-    named = _name_targets(folder, state, wanted.versions, view, hands)
+    named = _name_targets(folder, state, wanted.versions, view, actions)
     planned = plan_run(replace(options, versions=named), view)
     name, made, failures = install_planned(planned, RunFolder(folder), view)
     if failures:
@@ -281,7 +281,7 @@ def _measure_sizes(
 
 
 def _skip_middle(
-    folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View, hands: SearchActions
+    folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View, actions: SearchActions
 ) -> SkippedVersion | None:
     """Return why the version in the middle cannot be made ready, or None."""
     if len(wanted.versions) < 3:
@@ -289,8 +289,8 @@ def _skip_middle(
     middle = wanted.versions[1]
     obstacle: TfCompareError | None
     try:
-        (measured_as,) = _name_targets(folder, state, (middle,), view, hands)
-        obstacle = (hands.obstacle or find_obstacle)(options, measured_as, RunFolder(folder), view)
+        (measured_as,) = _name_targets(folder, state, (middle,), view, actions)
+        obstacle = (actions.obstacle or find_obstacle)(options, measured_as, RunFolder(folder), view)
     except EnvironmentFailed as error:
         obstacle = error
     if obstacle is None:
@@ -300,10 +300,10 @@ def _skip_middle(
 
 
 def _name_targets(
-    folder: Path, state: State, versions: tuple[str, ...], view: View, hands: SearchActions
+    folder: Path, state: State, versions: tuple[str, ...], view: View, actions: SearchActions
 ) -> tuple[str, ...]:
     """Return the targets of some candidates; commits are built first."""
-    wheels = hands.build(folder, state, versions, view) if state.question.is_over_commits else {}
+    wheels = actions.build(folder, state, versions, view) if state.question.is_over_commits else {}
     return state.question.targets(versions, wheels)
 
 

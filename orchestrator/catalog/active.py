@@ -1,4 +1,4 @@
-"""The TensorFlow of the environment in which the user works, read from its files; nothing of it is run."""
+"""The TensorFlow of the environment in which the user works, read from its files without running any of it."""
 
 import os
 import re
@@ -62,7 +62,7 @@ def _find_numbers(prefix: Path) -> Iterator[str]:
             continue
         for match in filter(None, map(INSTALLED.fullmatch, names)):
             try:
-                # No index knows what a builder added to a number.
+                # A builder may have added a local part to the number, which no index knows.
                 yield Number(match["number"]).public
             except InvalidVersion:
                 continue

@@ -25,7 +25,7 @@ TORCH = "torch"
 CPU_BUILD = "+cpu"
 # This setting of pip names folders and pages of packages beyond the index.
 LINKS = re.compile(r"^[^=]*\.find-links=(?P<links>.*)$", re.MULTILINE)
-# A build of PyTorch has some 200 MB.
+# A build of PyTorch takes about 200 MB.
 FETCH_TIMEOUT_S = 1800
 
 
@@ -34,7 +34,7 @@ def pin_backend(changed: Changed, python: str, device: FlavourName) -> Changed:
     backend = changed.backend
     if device == "gpu":
         raise UsageError(
-            f"target '{changed}': tfcompare locks the build of {backend} for CPUs, which knows no GPU: run it without "
+            f"target '{changed}': tfcompare locks the CPU build of {backend}, which cannot use a GPU: run it without "
             "--gpu and --gpus"
         )
     if backend in map(name_pinned, changed.pins):
@@ -45,8 +45,8 @@ def pin_backend(changed: Changed, python: str, device: FlavourName) -> Changed:
     if not releases:
         what = "release of jax" if backend != TORCH else "build of torch for CPUs, whose number ends with +cpu,"
         raise UsageError(
-            f"target '{changed}': the index has no {what} for Python {python}; a folder or page that has one can be "
-            "named by pip's setting find-links, and another Python by py="
+            f"target '{changed}': the index has no {what} for Python {python}; name a folder or page that has "
+            "one in pip's find-links setting, or another Python with py="
         )
     return replace(changed, pins=(*changed.pins, f"{backend}=={releases[-1]}"))
 
@@ -65,9 +65,10 @@ def find_links() -> tuple[str, ...]:
 
 
 def fetch_linked(lock: Path, python: str, folder: Path) -> str:
-    """Put wheels of a lock that are seldom on an index, those of local builds, into a folder, for a build elsewhere.
+    """Put a lock's wheels of local builds, which are seldom on an index, into a folder for a build elsewhere.
 
-    They come from where pip's settings say, and each has a digest of the lock. Returns why one is missing, or ''.
+    They come from the places in pip's settings, and each must match a digest of the lock. Returns why one is missing,
+    or ''.
     """
     local = [pin for pin in lockfile.read_lock(lock) if "+" in pin.number]
     if not local:

@@ -63,7 +63,7 @@ class _ClaimTable(BaseModel):
 
 def _find_metric(name: object) -> Metric:
     if name not in METRICS:
-        raise ValueError(f"it is {', '.join(METRICS)}")
+        raise ValueError(f"it must be one of {', '.join(METRICS)}")
     return METRICS[str(name)].name
 
 
@@ -272,10 +272,10 @@ class _Reader:
 
     def expectation(self, table: ComparisonTable) -> Expectation:
         if (table.target is None) == (table.case is None):
-            raise UsageError("a comparison names a case, for two targets of it, or a target, for two cases in it")
+            raise UsageError("a comparison has `case`, to compare two targets, or `target`, to compare two cases")
         if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
             raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
-        # Such a metric is judged by differences, and its margin is that of every run.
+        # A metric with units is judged by differences, and its margin is the same as in every run.
         for key in ("published", "read_as", "within", "below") if METRICS[table.metric].units else ():
             if getattr(table, key) is not None:
                 raise _KeyError(key, f"{table.metric} is judged by a difference, and `{key}` is a ratio")
@@ -330,7 +330,7 @@ class _Reader:
         return ArmKey(self._case(table.case).label, self._target(table.target))
 
     def _target(self, text: str) -> Target:
-        """Return a version, perhaps with changes, which are the same on every device."""
+        """Return the target of a version, perhaps with changes; the changes are the same on every device."""
         if targets.is_plain(text):
             return Target(catalog.resolve_versions([text], fewest=1)[0].number)
         named = targets.parse_target(text)
@@ -364,7 +364,7 @@ def _check_ratios(table: ComparisonTable, statement: str) -> None:
         if getattr(table, key) is not None and table.is_control:
             raise _KeyError(key, f"a control has no `{key}`: `below` is the ratio that it must stay below")
         if getattr(table, key) is not None and table.expected == "same":
-            raise _KeyError(key, "`same` goes with no published ratio; `within` says how near")
+            raise _KeyError(key, "`same` takes no published ratio; `within` says how close to 1 the ratio must be")
     if table.expected != "same" and table.within is not None:
         raise _KeyError("within", "`within` goes with expected = 'same'")
     for key in ("below", "ours"):
@@ -375,7 +375,7 @@ def _check_ratios(table: ComparisonTable, statement: str) -> None:
         table.read_as == reading and phrase in words for phrase, reading in READ_AS.items()
     ):
         rule = ", ".join(f"{phrase!r} {reading:g}" for phrase, reading in READ_AS.items())
-        raise UsageError(f"read_as = {table.read_as:g}: the statement has no words that are read so ({rule})")
+        raise UsageError(f"read_as = {table.read_as:g}: the statement has no words that mean this ratio ({rule})")
 
 
 def _margin(table: ComparisonTable) -> float:

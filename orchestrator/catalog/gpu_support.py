@@ -30,7 +30,7 @@ class Match:
 
 
 @dataclass(frozen=True)
-class Fitting:
+class GpuSupport:
     """The GPUs of a run, how its versions fit them, and the notes for every report; empty on a CPU."""
 
     gpus: tuple[Gpu, ...] = ()
@@ -43,7 +43,7 @@ class Fitting:
         return frozenset(match.version for match in self.matches if match.fit in ("jit", "unsupported"))
 
 
-NO_GPUS = Fitting()
+NO_GPUS = GpuSupport()
 KNOWN = "is known to run on it"
 
 
@@ -61,7 +61,7 @@ def match_gpu(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
         of = f"{build.build.maker}'s build of {Number(build.number).base_version}"
         told = f"{told}; {build.short_name}, {of}, runs on it"
     else:
-        told = f"the nearest that runs on it is {release.number}" if release else f"no version of the table {KNOWN}"
+        told = f"the nearest that runs on it is {release.number}" if release else f"no version in the table {KNOWN}"
     return Match(version.name, gpu.title, fit, reason, told, nearest.short_name if nearest else None)
 
 
@@ -80,13 +80,13 @@ def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
     flavours = version.on("gpu")
     if not flavours and version.build is None:
         if version.image:
-            return "unknown", "it is an image, of which only its user knows what it was built for"
+            return "unknown", "it is an image, and only its user knows what it was built for"
         return "unsupported", "the table of versions has no GPU flavour of it"
     cuda = version.build.cuda if version.build else next((each.cuda for each in flavours if each.cuda), None)
     if cuda is None:
         return "unknown", "the table of versions does not say what its GPU flavour was built for"
     if _older(gpu.driver, cuda.driver):
-        return "unsupported", f"its CUDA {cuda.number} needs driver {cuda.driver} or newer, here is {gpu.driver}"
+        return "unsupported", f"its CUDA {cuda.number} needs driver {cuda.driver} or newer (installed: {gpu.driver})"
     capability = gpu.capability
     if capability is None:
         return "unknown", "the GPU does not say what compute capability it has"
@@ -104,7 +104,7 @@ def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
     if _older(gpu.driver, cuda.jit_driver):
         return "unsupported", (
             f"it holds no code for compute capability {capability}, and driver {gpu.driver} cannot make it from the "
-            f"PTX of CUDA {cuda.number}: that takes {cuda.jit_driver}"
+            f"PTX of CUDA {cuda.number}, which needs driver {cuda.jit_driver} or newer"
         )
     strange = cuda.knows is not None and here.major > Number(cuda.knows).major
     return "jit", (

@@ -42,7 +42,7 @@ def read_wheel(path: Path) -> Wheel:
     wheel = _read_file(path)
     if not wheel.is_tensorflow:
         raise UsageError(
-            f"wheel={path}: it holds no package `tensorflow`; a wheel of another package follows a version, as in "
+            f"wheel={path}: it contains no package `tensorflow`; put a wheel of another package after a version, as in "
             f"`2.20 wheel={path.name}`"
         )
     return wheel
@@ -52,7 +52,7 @@ def read_package(path: Path) -> Wheel:
     """Read a wheel of another package than TensorFlow; raise UsageError for any other file."""
     wheel = _read_file(path)
     if wheel.is_tensorflow:
-        raise UsageError(f"wheel={path}: it holds TensorFlow itself; leave the version before it out")
+        raise UsageError(f"wheel={path}: it contains TensorFlow itself; remove the version in front of it")
     return wheel
 
 
@@ -60,7 +60,7 @@ def _read_file(path: Path) -> Wheel:
     try:
         status = path.stat()
     except OSError as error:
-        raise UsageError(f"wheel={path}: {error.strerror}; name the file of a wheel") from error
+        raise UsageError(f"wheel={path}: {error.strerror}; give the path of a wheel file") from error
     return _read(path, status.st_size, status.st_mtime_ns)
 
 
@@ -69,7 +69,7 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
     try:
         name, number, _, tags = parse_wheel_filename(path.name)
     except InvalidWheelFilename as error:
-        raise UsageError(f"wheel={path}: {error}; a wheel keeps the name under which it was built") from error
+        raise UsageError(f"wheel={path}: {error}; a wheel must keep the file name that it was built with") from error
     here = find_architecture().name
     known = ("manylinux", f"linux_{here}")
     fitting = [
@@ -77,7 +77,7 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
     ]
     if not fitting:
         platforms = ", ".join(sorted({tag.platform for tag in tags}))
-        raise UsageError(f"wheel={path}: it is for {platforms}, and targets run on Linux on {here}")
+        raise UsageError(f"wheel={path}: it is for {platforms}, but targets run on Linux on {here}")
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -87,7 +87,7 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"wheel={path}: it cannot be read as a wheel: {error}") from error
     check_requirements(f"wheel={path}: its metadata", requirements)
-    # A tag such as cp311 is for one Python; others take any.
+    # A tag such as cp311 is for one Python; other tags allow any Python.
     matches = (re.fullmatch(r"cp3(\d+)", tag.interpreter) for tag in fitting)
     pythons = sorted({f"3.{match[1]}" for match in matches if match})
     return Wheel(path, name, str(number), tuple(pythons), requirements, digest, is_tensorflow)
@@ -105,9 +105,9 @@ def _requirements(archive: zipfile.ZipFile) -> tuple[str, ...]:
 
 
 def _without_extra(text: str) -> str:
-    """Return a requirement, or '' if only an extra has it."""
+    """Return a requirement, or '' if only an extra needs it."""
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
-        raise zipfile.BadZipFile(f"{text!r} in its metadata is no requirement") from error
+        raise zipfile.BadZipFile(f"{text!r} in its metadata is not a valid requirement") from error
     return "" if requirement.marker and "extra" in str(requirement.marker) else str(requirement)

@@ -66,7 +66,8 @@ def bisect(
     good: Annotated[
         str | None,
         typer.Option(
-            help="Older end of the search: a version, nightly-YYYYMMDD, or a version with changes.",
+            help="Older end of the search: a version, nightly-YYYYMMDD, or a version with changes, e.g. '2.20 "
+            "keras==3.5.0'.",
             show_default=False,
             metavar="VERSION",
         ),
@@ -89,7 +90,8 @@ def bisect(
     over: Annotated[
         str | None,
         typer.Option(
-            help="Search the releases of this package, e.g. keras, instead of TensorFlow's; --good and --bad pin it. "
+            help="Search the releases of this package, e.g. keras, instead of TensorFlow's; --good and --bad must "
+            "each pin a release of it. "
             "With @git after its name, search its commits.",
             metavar="PACKAGE",
             show_default=False,
@@ -211,21 +213,21 @@ def bisect(
 
     with verbosity.watch() as live:
         watching = DeduplicatingView(live)
-        hands = _take_actions(fleet, resume or output, machine.engine, watching)
+        actions = _take_actions(fleet, resume or output, machine.engine, watching)
         if resume:
-            folder, state = resume, run.resume_search(resume, index_url=installation.index_url, hands=hands)
+            folder, state = resume, run.resume_search(resume, index_url=installation.index_url, actions=actions)
         else:
             assert question
-            folder, state = run.begin(question, output, watching, hands)
+            folder, state = run.begin(question, output, watching, actions)
         if state.steps:
             watching.say(f"{folder}: {len(state.measured)} steps are done already, and are not measured again")
-        plan = estimate.describe_plan(state, None if hands else watching) if state.search_result.wanted else []
+        plan = estimate.describe_plan(state, None if actions else watching) if state.search_result.wanted else []
         if measuring.dry_run:
             print("\n".join(plan))
             return
         for line in plan:
             watching.say(line)
-        done = run.run_search(folder, state, watching, steps, hands)
+        done = run.run_search(folder, state, watching, steps, actions)
     _show(done, form.format, verbosity)
 
 

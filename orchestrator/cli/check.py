@@ -1,4 +1,4 @@
-"""`tfcompare init` and `check`: a workload to begin with, and a trial before it is measured."""
+"""`tfcompare init` and `check`: create a workload from a template, and try it before it is measured."""
 
 import shlex
 import sys

@@ -25,7 +25,7 @@ def examine_machine(
     versions: Annotated[
         str,
         typer.Option(
-            help="Versions that should run here, with --gpu on the GPU; the exit code is 0 only if all of them can.",
+            help="Versions that should run here (with --gpu: on the GPU). The exit code is 0 only if all of them can.",
             metavar="VERSIONS",
         ),
     ] = "1.14,2.0,2.13",

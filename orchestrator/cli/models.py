@@ -87,8 +87,8 @@ def compare_saved(
         Path | None,
         typer.Option(
             "--model",
-            help="File with build(tf), which returns your model, and perhaps inputs(tf) and custom_objects(tf). It "
-            "takes the place of the built-in models.",
+            help="File that defines build(tf), which returns your model, and optionally inputs(tf) and "
+            "custom_objects(tf). Replaces the built-in models.",
             metavar="FILE",
             rich_help_panel=PANEL,
         ),
@@ -98,7 +98,7 @@ def compare_saved(
         typer.Option(
             "--saved",
             help="Folder of models that were saved before (.keras, .h5, SavedModel), or one of them. They are loaded "
-            "in every target; --model FILE gives what they need.",
+            "in every target; if they need custom objects or inputs, pass --model FILE.",
             metavar="FOLDER",
             rich_help_panel=PANEL,
         ),
@@ -111,8 +111,8 @@ def compare_saved(
         bool,
         typer.Option(
             "--time",
-            help="Then measure how long models take to load, against the target that saved them. Takes --budget, or 5 "
-            "minutes, per target that saved some.",
+            help="Afterwards, also measure how long models take to load, compared with the target that saved them. "
+            "Each target that saved models takes another --budget (default: 5 minutes).",
             rich_help_panel="Measuring",
         ),
     ] = False,
@@ -122,13 +122,14 @@ def compare_saved(
             "--fail-on",
             "outcome",
             GATES,
-            "Exit with 1 if a model differs, is refused or loads slower, and with 6 if one died, as listed here.",
+            "Exit with 1 if a model has one of these outcomes: differs, refused, slower (loads slower) or died; with "
+            "6 if died is the only one.",
             several=True,
             rich_help_panel="Output",
         ),
     ] = None,
 ) -> None:
-    r"""Save models in every target, load them in every other, and compare what they return.
+    r"""Save models in every target, load them in all targets, and compare what they return.
 
     A row of the table is what a target saved, and a column is the target that
     loads it. A model that loads must return what it returned before it was

@@ -40,7 +40,7 @@ def threads(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,5})(?:, ?(\d{1,5}))?", text.strip())
     inter, intra = (int(match[1]), int(match[2] or match[1])) if match else (-1, -1)
     if match is None or max(inter, intra) > MOST_THREADS:
-        raise UsageError(f"--threads {text!r}: a number up to {MOST_THREADS}, or two: inter-op and intra-op, e.g. 1,2")
+        raise UsageError(f"--threads {text!r}: expected a number up to {MOST_THREADS} or two (inter-op,intra-op)")
     return inter, intra
 
 
@@ -62,14 +62,14 @@ def shard(text: str | None) -> tuple[int, int] | None:
         return None
     match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text.strip(), re.ASCII)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise UsageError(f"--shard {text!r}: the number of a part and how many there are, e.g. 2/5")
+        raise UsageError(f"--shard {text!r}: expected the number of a part and the number of parts, e.g. 2/5")
     return int(match[1]), int(match[2])
 
 
 def whole_number(flag: str, text: str, least: int, most: int) -> int:
     number = int(text) if re.fullmatch(r"[+-]?\d{1,12}", text.strip()) else None
     if number is None or not least <= number <= most:
-        raise UsageError(f"{flag} {text!r}: a whole number from {least} to {most}")
+        raise UsageError(f"{flag} {text!r}: expected a whole number from {least} to {most}")
     return number
 
 
@@ -92,12 +92,12 @@ def margin(text: str) -> Margins:
         name, _, amount = part.rpartition("=")
         if (name.strip() and name.strip() not in NAMES) or name.strip() == OUTPUT:
             known = ", ".join(name for name in NAMES if name != OUTPUT)
-            raise UsageError(f"--margin {text!r}: there is no metric {name.strip()!r} with a margin; they are {known}")
+            raise UsageError(f"--margin {text!r}: no metric {name.strip()!r} has a margin; these have one: {known}")
         spec = METRICS[name.strip() or "time"]
         value = spec.parse_amount(amount)
         if value is None or not 0 < value < (1 if spec.units is None else math.inf):
             wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage between 0 and 100"
-            of = f" of {spec.name} is {wanted}" if name else f": {wanted}, e.g. 5 or 2.5%, or with metrics 5%,leak=4KiB"
+            of = f": {spec.name} needs {wanted}" if name else f": expected {wanted}, e.g. 2.5% or 5%,leak=4KiB"
             raise UsageError(f"--margin {text!r}{of}")
         if spec.name == "time":
             share = value
@@ -113,7 +113,7 @@ def cpus(text: str) -> tuple[int, ...]:
         match = CPUS.fullmatch(part.strip())
         first, last = (int(match["first"]), int(match["last"] or match["first"])) if match else (1, 0)
         if first > last:
-            raise UsageError(f"--cpuset {text!r}: numbers of CPUs and ranges of them, e.g. 0,2-3")
+            raise UsageError(f"--cpuset {text!r}: expected CPU numbers and ranges, e.g. 0,2-3")
         numbers.update(range(first, last + 1))
     return tuple(sorted(numbers))
 
@@ -121,7 +121,7 @@ def cpus(text: str) -> tuple[int, ...]:
 def memory_mb(text: str) -> int:
     match = SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"--memory {text!r}: a size, e.g. 900m, 4g or 4GiB")
+        raise UsageError(f"--memory {text!r}: expected a size, e.g. 900m, 4g or 4GiB")
     megabytes = float(match["count"]) * {"m": 1, "g": 1024}[match["unit"].lower()]
     if megabytes > MOST_MEMORY_MB:
         raise UsageError(f"--memory {text[:LONGEST]!r}: at most {MOST_MEMORY_MB // 2**20} TiB")
@@ -159,12 +159,12 @@ def check_versions(names: Sequence[str]) -> None:
             catalog.resolve_versions([name], fewest=1)
 
 
-def is_file(word: str) -> bool:
+def names_file(word: str) -> bool:
     """Return whether a word among targets names the file of a workload or of a program."""
     return word.endswith(".py") and "=" not in word and len(word.split()) == 1
 
 
 def runtime(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][\w./-]{0,99}", text):
-        raise UsageError(f"--runtime {text!r}: a name that the engine has, such as runsc; `docker info` lists them")
+        raise UsageError(f"--runtime {text!r}: expected a runtime of the engine, such as runsc (see `docker info`)")
     return text

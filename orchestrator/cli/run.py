@@ -58,16 +58,16 @@ if TYPE_CHECKING:
     from orchestrator.measure.run import Done
     from orchestrator.plan.request import RunOptions
 
-# Flags that go with --resume: how long to continue, how to install, what to print. The rest is in the run's plan.
+# These flags go with --resume: how long to continue, how to install, what to print. The run's plan has the rest.
 WITH_RESUME = names_of(
     InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags, PlaceFlags
 ) | {"resume", "workload_folder", "rounds", "budget", "gpu_request", "dry_run", "keep_going"}
 
-# What a program of the user's has itself.
+# These flags do not apply to a program after --, which is measured as it is.
 NOT_OF_PROGRAMS = {"suite", "case", "threads", "shard"}
-# Flags that choose workloads, which a file does by itself.
+# These flags choose workloads; a workload file among the targets already does that.
 OF_WORKLOADS = {"suite", "workload_folder"}
-# A word of a program's command line among the targets.
+# This matches a word of a program's command line among the targets.
 PROGRAM = re.compile(r"-.*|python[\d.]*|.*\.(py|sh)|\.?/.*")
 
 app = typer.Typer()
@@ -155,7 +155,8 @@ def run(
         bool,
         typer.Option(
             "--keep-going",
-            help="Keep measuring the program after --, even if the rounds left in its budget cannot decide anything.",
+            help="Do not stop measuring the program given after -- when the rounds left in its budget can no longer "
+            "decide anything.",
             rich_help_panel=MeasuringFlags.panel,
         ),
     ] = False,
@@ -228,7 +229,7 @@ def run(
         if not fleet.is_local:
             if measuring.rounds or measuring.budget or measuring.dry_run:
                 given = "--rounds, --budget, --dry-run"
-                raise UsageError(f"{given}: a fleet measures what is missing of a run as it was planned")
+                raise UsageError(f"{given}: a fleet only measures what the run still lacks, as it was planned")
             from orchestrator.fleet.conduct import continue_on_fleet
 
             _measure_and_show(partial(continue_on_fleet, resume, fleet), how, alarm, verbosity)
@@ -287,11 +288,11 @@ def run(
 
 def split_file(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """Separate the file of a workload or of a program from the targets; '' if none is named."""
-    names = [word for word in words if parse.is_file(word)]
-    others = tuple(word for word in words if not parse.is_file(word))
+    names = [word for word in words if parse.names_file(word)]
+    others = tuple(word for word in words if not parse.names_file(word))
     if len(names) > 1 and not any(map(PROGRAM.fullmatch, others)):
         raise UsageError(f"{shlex.join(names)}: name one file; --workload-folder measures all workloads of a folder")
-    # A command line is explained as a whole.
+    # A command line stays whole, so that the error about it also names its file.
     return (tuple(words), "") if any(map(PROGRAM.fullmatch, others)) else (others, "".join(names))
 
 
@@ -307,7 +308,7 @@ def find_own_and_newest(view: View) -> tuple[str, ...]:
     if own.number == newest:
         raise UsageError(f"there is nothing to compare: TensorFlow {newest} of {own.prefix} is the newest; {advice}")
     view.say(
-        f"comparing TensorFlow {own.number}, as in {own.prefix}, with the newest, {newest}; name others if you like"
+        f"comparing TensorFlow {own.number}of {own.prefix} with the newest, {newest}; to compare others, name them"
     )
     return own.number, newest
 
@@ -362,10 +363,10 @@ def find_subject(
     given = find_given_flags(context)
     if others := [given[name][0] for name in sorted(NOT_OF_PROGRAMS & given.keys())]:
         raise UsageError(f"{', '.join(others)}: not for a program after --, which is measured as it is")
-    # The folder of the settings is that of workloads.
+    # A folder in the settings is for workloads, and does not apply to a program.
     folder = selection.workload_folder if "workload_folder" in given and selection.workload_folder else Path(".")
     program.check_program(command, folder)
-    # What is allowed in place of a link has its name; other data have their own.
+    # Data that a link leads to appear under the link's name; other data keep their own names.
     links = [text for text in selection.data or () if (folder / text.partition("=")[0]).is_symlink()]
     data = [Path(text) for text in selection.data or () if text not in links]
     packages = program.read_requirements(requirements) if requirements else ()
@@ -382,11 +383,11 @@ def find_subject(
 def _recognise(
     context: typer.Context, file: str, selection: SelectionFlags, view: View
 ) -> tuple[SelectionFlags, tuple[str, ...] | None]:
-    """Return what selects the workload in a file, or the command of the program that the file is."""
+    """Return the flags that select the workload in a file, or, if the file is a program, its command."""
     from orchestrator.catalog import workloads
 
     if context.obj is not None:
-        raise UsageError(f"{file}: there is a program after -- already; leave one of them out")
+        raise UsageError(f"{file}: there is already a program after --; leave one of them out")
     given = find_given_flags(context)
     folder = selection.workload_folder if "workload_folder" in given and selection.workload_folder else Path()
     path = folder / file
@@ -395,9 +396,9 @@ def _recognise(
     try:
         is_workload = workloads.is_workload(path)
     except UsageError as error:
-        raise UsageError(f"{error}; as a program, it runs by -- python {file}") from error
+        raise UsageError(f"{error}; to run it as a program, use -- python {file}") from error
     if not is_workload:
-        view.say(f"{file} is no workload, since it has no build(tf, params), so it runs as a program: -- python {file}")
+        view.say(f"{file} is not a workload (no build(tf, params)), so it runs as a program: -- python {file}")
         return selection, ("python", file)
     if others := [given[name][0] for name in sorted(OF_WORKLOADS & given.keys())]:
         raise UsageError(f"{', '.join(others)}: {file} is a workload, which is measured alone; leave one of them out")
@@ -420,7 +421,7 @@ def run_and_show(
 
     say_ignored(options.environments, verbosity.view)
     options = _add_metrics(options, alarm, verbosity.view)
-    # A mistake of the user ends here, and does not wait for the import of what measures.
+    # A user's mistake is reported here, before the slow import of the code that measures.
     planned = (plan_run if fleet.is_local else plan_elsewhere)(options, verbosity.view)
     from orchestrator.cli.show import choose_report
 
@@ -462,7 +463,7 @@ def _add_metrics(options: "RunOptions", alarm: FailOnFlags, view: View) -> "RunO
 
 
 def _check_gates_of(run: Path, alarm: FailOnFlags) -> None:
-    """Raise UsageError for gates that nothing measured of a run can answer; what it compares was planned before."""
+    """Raise UsageError for gates on metrics that a run does not compare; its plan fixed what it compares."""
     if alarm.gates:
         from orchestrator.results.gated import name_compared
         from orchestrator.results.run_folder import RunFolder
@@ -476,7 +477,7 @@ def _check_gates_of(run: Path, alarm: FailOnFlags) -> None:
 
 def _print_forecast(forecast: "Forecast", format: str) -> None:
     if format not in FORMATS:
-        raise UsageError(f"--dry-run prints a plan: --format is {' or '.join(FORMATS)}")
+        raise UsageError(f"--dry-run prints a plan: --format must be {' or '.join(FORMATS)}")
     print(strict_json.dump(forecast.as_object(), indent=2) if format == "json" else "\n".join(forecast.lines()))
 
 
@@ -497,7 +498,7 @@ def _measure_and_show(
     try:
         how.show(done.evaluation, done.path)
     finally:
-        # Also where stdout cannot be written: the run is kept.
+        # This is printed even if stdout cannot be written, because the run is kept.
         if not verbosity.quiet:
             errors.print(safe_text(f"run folder: {done.path}"), soft_wrap=True)
     following = "" if verbosity.quiet else next_line(done.path, done.evaluation)

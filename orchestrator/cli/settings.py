@@ -179,10 +179,10 @@ def refuse_untrusted(context: Any) -> None:
     used = {param: each for param, each in defaults.untrusted.items() if is_setting(context, param)}
     # Typed targets replace those of the settings, and a program or a file has another folder.
     words = context.params.get("targets") or ()
-    typed = [word for word in words if not parse.is_file(word)]
+    typed = [word for word in words if not parse.names_file(word)]
     if typed or any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "target")):
         used = {param: each for param, each in used.items() if param not in ("target", "versions")}
-    if context.find_root().obj or any(map(parse.is_file, words)):
+    if context.find_root().obj or any(map(parse.names_file, words)):
         used.pop("workload_folder", None)
     engine = context.params.get("engine")
     keys = [key for key, needs in used.values() if needs == "trust" or engine == VENV]

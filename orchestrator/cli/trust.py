@@ -27,8 +27,8 @@ def trust_folder(
     named: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder with settings or workloads, or of a run (`last`: the newest), a search, a question of `why` "
-            "or an upgrade. Default: the folder of the settings in force.",
+            help="Folder with settings or workloads, or the folder of a run (`last`: the newest), of a bisect "
+            "search, of a `why` run or of an upgrade. Default: the folder of the settings in force.",
             metavar="FOLDER",
             parser=find_run,
             show_default=False,
@@ -38,10 +38,10 @@ def trust_folder(
     remove: Annotated[bool, typer.Option("--remove", help="No longer trust the folder and the folders in it.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Show the settings of a folder that need trust and the outside files that its workloads read, and allow them.
+    """Show which settings of a folder need your trust and which files outside it its workloads read, and allow both.
 
-    Trust lasts until one of these changes. A run, a search, a question of `why` or an
-    upgrade that another user started can be continued here once you trust it.
+    Trust lasts until one of these settings or files changes. A run, a bisect search, a `why` run or an upgrade that
+    another user started can be continued here once you trust it.
     TFCOMPARE_TRUST=1 trusts every folder, for machines that run only reviewed code.
 
     [bold]Examples[/bold]

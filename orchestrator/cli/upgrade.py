@@ -72,8 +72,9 @@ def upgrade(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            help="The target that you have, and the one that you want. Without the first, it is the active "
-            "environment; without both, the newest version is wanted. You can also name the file of a workload or "
+            help="The target that you have, and the one that you want. Without OLD, the active environment is "
+            "compared with NEW; without both, with the newest version. You can also name the file of a workload "
+            "or "
             "program.",
             metavar="[OLD] NEW",
             show_default=False,
@@ -91,7 +92,8 @@ def upgrade(
         bool,
         typer.Option(
             "--no-remedies",
-            help="If something is in the way, do not look for its cause, for what helps, and at releases between.",
+            help="If something is in the way, do not search for its cause, for remedies, or for releases in between "
+            "that would work.",
         ),
     ] = False,
     format: Annotated[str, choice("--format", "format", FORMATS, "Output format.", rich_help_panel="Output")] = "table",
@@ -109,10 +111,10 @@ def upgrade(
 
     Both targets run your program, or your workloads. One page says what gets
     slower, what needs more memory, what returns other results, what dies, and
-    what will break next. If something is in the way, its cause is looked for,
-    what helps is measured, and so are releases between the two.
+    what will break next. If something is in the way, tfcompare searches for its cause, and measures remedies and
+    releases between the two.
 
-    What --fail-on names is in the way; by default, that is slower>10%,
+    The outcomes that --fail-on lists are in the way. Default: slower>10%,
     memory:more>25%, died and, for workloads, output:differs. The exit code is
     0 for go, 1 for not yet, and 6 if something dies.
 

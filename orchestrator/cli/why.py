@@ -97,7 +97,7 @@ def ask_why(
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Continue the question in this folder (`last`: the newest).",
+            help="Continue the `why` run in this folder (`last`: the newest).",
             metavar="FOLDER",
             parser=find_question,
             show_default=False,
@@ -109,8 +109,8 @@ def ask_why(
     Each change between the two targets is undone in turn: Keras, other packages,
     Python, variables, and defaults of TensorFlow. All of these targets are
     measured in the same rounds, so the table shows what each change
-    contributes. Then the release that brought it is searched, the case is
-    profiled on both sides, and what helps is measured. The default budget is
+    contributes. Then tfcompare searches for the release that brought the largest change, profiles the case on both
+    sides, and measures remedies. The default budget is
     15 minutes for all of it.
 
     [bold]Examples[/bold]

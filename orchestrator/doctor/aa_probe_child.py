@@ -1,6 +1,6 @@
 """The process that the probe times: it reads a number of calls, makes them, and answers with a line of nanoseconds.
 
-It is run by path and without the working directory on its import path, where any `numpy.py` may be.
+It is run by path, without the working directory on its import path, because that may contain a `numpy.py`.
 """
 
 import sys
@@ -17,7 +17,7 @@ WARMUP_CALLS = 5
 class Model:
     """A small dense network that is run layer by layer, as eager TensorFlow does.
 
-    A call runs much bytecode and many small operations. The weights stay the same, so that every call does the same
+    A call runs a lot of bytecode and many small operations. The weights stay the same, so that every call does the same
     work.
     """
 

@@ -122,7 +122,7 @@ def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
 
 
 def _versions(setup: Setup) -> Iterator[DoctorFinding]:
-    """Describe each engine's outlook; quote other programs only once, and never for a version that is ready."""
+    """Describe each engine's outlook; quote each message only once, and none for a version that is ready."""
     explained: set[str] = set()
     for number in setup.versions:
         ways = [way for way in setup.ways if way.version == number]

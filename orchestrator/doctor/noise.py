@@ -15,7 +15,7 @@ from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge_estimate, smallest_shown
 
-# A run may give verdicts at its first look, after about as many rounds as the default budget holds, or at its last.
+# A run may give verdicts at its first look, at about the number of rounds of the default budget, or at its last look.
 FIRST_LOOK, DEFAULT_BUDGET_ROUNDS, LAST_LOOK = LOOKS[0], 10, LOOKS[-1]
 # More rounds or a larger margin are never advised: the run would take too long, or nearly any change would pass.
 MOST_ROUNDS = 100
@@ -89,7 +89,7 @@ def _spread(seen: Examination) -> DoctorFinding:
             text += ", and nothing that runs here explains it"
         return DoctorFinding("spread", "problem", text, _remedy(seen))
     if soon > MARGIN:
-        advice = f"give a longer `--budget`: {LAST_LOOK} rounds would show {MARGIN:.0%}"
+        advice = f"use a longer `--budget`: {LAST_LOOK} rounds would show a difference of {MARGIN:.0%}"
         return DoctorFinding("spread", "note", text, "end the disturbances, or " + advice if seen.disturbed else advice)
     if estimate.rounds < FIRST_LOOK:
         return DoctorFinding("spread", "note", f"{text}, in {estimate.rounds} rounds", "probe longer to be sure of it")
@@ -201,7 +201,7 @@ def _find_settings(seen: Examination) -> Iterator[DoctorFinding]:
         )  # fmt: skip
     if seen.host.get("virtual") == "yes":
         yield DoctorFinding(
-            "virtual machine", "note", "its neighbours cannot be seen from here, and not all they do shows as steal",
+            "virtual machine", "note", "its neighbours cannot be seen, and not everything they do shows up as steal",
             "compare versions within a run, never the times of two runs",
         )  # fmt: skip
 

@@ -44,7 +44,7 @@ class WorkerPaths:
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedWorker:
     """A worker's channel, and the paths that its `hello` must contain, as the worker sees them.
 
     `tensorflow` is the version that its TensorFlow has to report, and `remedy` says what to do if it reports another.
@@ -85,7 +85,7 @@ class Environment(Protocol):
     def uv(self) -> "Uv":
         """Return the uv that installs the packages that workloads require and the version lacks."""
 
-    def start(self, paths: WorkerPaths, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> StartedWorker:
         """Start a worker; raise EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""
 
     def build(self, folder: Path, log: "BuildLog") -> None:

@@ -20,12 +20,12 @@ def choose_engine(wanted: str, isolation: Isolation, options: EngineOptions, vie
             failed.append(error)
             continue
         others = names[number:]
-        instead = f" (it answers; --engine {others[0]} takes {ENGINES[others[0]].title} instead)" if others else ""
+        instead = f" (it answers; --engine {others[0]} uses {ENGINES[others[0]].title} instead)" if others else ""
         view.say(f"engine: {answer}{f' ({failed[0].what})' if failed else instead}")
         return name, engine
     if len(failed) == 1:
         raise failed[0]
-    # All are reported, because one may advise the engine that another error is about.
+    # All errors are reported: one may advise an engine that another one reports as unavailable.
     raise EngineUnavailable("; ".join(f"{error.what}: {error.advice}" for error in failed))
 
 
@@ -36,13 +36,13 @@ def find_candidates(wanted: str, isolation: Isolation, options: EngineOptions) -
         able = [name for name in able if ENGINES[name].detached]
         if not able or (wanted in ENGINES and wanted not in able):
             raise UsageError(
-                "--runtime is what runs containers: it goes with --engine docker, and no --isolation process"
+                "--runtime chooses what runs the containers: use it with --engine docker, not with --isolation process"
             )
     if wanted == AUTO:
         return able
     if wanted not in ENGINES:
         raise UsageError(
-            f"unknown engine {wanted!r}{did_you_mean(wanted, ENGINES)}; there are {AUTO}, {', '.join(sorted(ENGINES))}"
+            f"unknown engine {wanted!r}{did_you_mean(wanted, ENGINES)}; use one of {AUTO}, {', '.join(sorted(ENGINES))}"
         )
     if wanted not in able:
         raise UsageError(f"--isolation {isolation} goes with --engine {' or '.join(able)}")

@@ -82,7 +82,7 @@ def _list_shared_parameters(evaluation: Evaluation) -> str:
         shared, _, _ = split_params(cases)
         if shared and len(cases) > 1:
             parts.append(code(f"{workload}: {shared}"))
-    return f"In all cases of {', '.join(parts)}." if parts else ""
+    return f"Shared by all cases of a workload: {', '.join(parts)}." if parts else ""
 
 
 def _table_of_changes(evaluation: Evaluation) -> str:

@@ -134,7 +134,7 @@ class RunRules(HostRules):
         self._planned = planned
         self.hosts = 1
         self.workloads: tuple[Contents, SentFolder] = {}, SentFolder()
-        # The keys are numbers of copies: if two hosts measure each case, each copy is a run.
+        # The keys are the numbers of the copies. If two hosts measure each case, each copy is a separate run.
         self.arrivals: dict[int, Arrivals] = {}
 
     def suits(self, unit: Unit, report: HostReport) -> str:
@@ -243,7 +243,7 @@ def _plan_again(run: RunFolder, options: RunOptions, view: View) -> PlannedRun:
     manifest = run.read_manifest()
     now = make_manifest(planned, {})
     if (planned.selection.cases, planned.selection.targets) != (plan.cases, plan.targets):
-        raise UsageError(f"{run.path} has other cases or targets than this tfcompare makes of them; start a new run")
+        raise UsageError(f"this tfcompare plans other cases or targets than {run.path} has; start a new run")
     if now.contract != manifest.contract or any(
         now.sources[name] != manifest.sources.get(name) for name in now.sources
     ):

@@ -1,4 +1,4 @@
-"""Hands units to hosts, one at a time each, until each unit is measured or no host can measure it.
+"""Hands each host one unit at a time, until every unit is measured or no host can measure it.
 
 If a host dies or cannot measure, its unit begins again on another one. This module knows neither ssh nor Ray, and reads
 no results.
@@ -33,7 +33,7 @@ REST_S, MOST_BUSY_S = 20.0, 600.0
 LONGEST = 1000
 # Units have this long to free their containers.
 ENDING_S = 30.0
-OTHER_COPY = "it has the other copy, and each copy needs another host"
+OTHER_COPY = "it has the other copy, and each copy needs a different host"
 
 
 class UnitRules(Protocol):

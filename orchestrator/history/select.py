@@ -99,7 +99,7 @@ def _select_metrics(table: pa.Table, metrics: Sequence[Followed]) -> pa.Table:
     rows = _only(table, "metric", metrics)
     if not rows.num_rows:
         there = ", ".join(name for name in _unique(table, "metric"))
-        raise NothingSelected(f"--metric {','.join(metrics)}: no night of the history has it; there is {there}")
+        raise NothingSelected(f"--metric {','.join(metrics)}: no night of the history has it; available: {there}")
     return rows
 
 
@@ -174,7 +174,7 @@ def _match_names(what: str, wanted: Sequence[str], names: Sequence[str]) -> tupl
 
 def _first(nights: Sequence[date], asked: SeriesSelection, usual: date) -> date:
     if asked.since and asked.since > nights[-1]:
-        raise NothingSelected(f"--since {asked.since}: the newest night of what is asked for is {nights[-1]}")
+        raise NothingSelected(f"--since {asked.since}: the newest night of this selection is {nights[-1]}")
     if asked.last is None and asked.since is None:
         return nights[0] if asked.whole else usual
     by_number = nights[-min(asked.last, len(nights))] if asked.last else nights[0]

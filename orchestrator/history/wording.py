@@ -31,7 +31,7 @@ def describe_alarm(alarm: Alarm) -> str:
 def describe_evidence(alarm: Alarm) -> str:
     if alarm.key.metric == RESULTS:
         return "seen in several replicates that night"
-    evidence = "measured twice that night" if alarm.found_by == "night" else "shown by the nights since then together"
+    evidence = "measured twice that night" if alarm.found_by == "night" else "shown by all nights since then together"
     return f"{evidence}; provisional until other nights confirm it" if alarm.is_provisional else evidence
 
 

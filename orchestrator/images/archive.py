@@ -451,7 +451,7 @@ def find_unexpected_images(before: ImageNames, after: ImageNames, loaded: str) -
 
 def _write(file: Any, image: ArchivedImage) -> Iterator[bytes]:
     """Yield an archive of an image, in which every name is one of ours."""
-    # The layers keep the order of the archive, which may have to be unpacked from its start to find an earlier one.
+    # The layers keep the archive's order: going back to an earlier one may mean unpacking it from the start.
     layers = {layer: f"layer-{number}" for number, layer in enumerate(sorted(set(image.layers)))}
     yield from _write_member("config.json", len(image.config), [image.config])
     for layer, name in layers.items():

@@ -128,10 +128,10 @@ def take(client: docker.DockerClient, versions: Collection[Version], base: str |
     images = list_kept_images(client)
     present = {image.version for image in images}
     wanted = recipes(client, [version for version in versions if version.number in present], base)
-    return weigh(images, wanted, versions)
+    return judge_images(images, wanted, versions)
 
 
-def weigh(images: Iterable[KeptImage], wanted: Mapping[Key, Recipe], versions: Collection[Version]) -> Inventory:
+def judge_images(images: Iterable[KeptImage], wanted: Mapping[Key, Recipe], versions: Collection[Version]) -> Inventory:
     """Compare images with the current recipes and return the inventory.
 
     `wanted` must hold the recipes of at least those versions that have images.
@@ -174,7 +174,7 @@ def _difference(existing: KeptImage, recipe: Recipe) -> str:
         return "" if recipe.tag in existing.tags else f"it is no longer named {recipe.tag}"
     base = recipe.labels[BASE_NAME]
     if existing.base != base:
-        return f"built on {existing.base}; asked for now is {base}"
+        return f"built on {existing.base}; the requested base is {base}"
     for label, what in (
         (image.BASE_DIGEST, "base"), (image.BASE_ID, "base"), ("tfcompare.lock", "lock"),
     ):  # fmt: skip

@@ -55,7 +55,7 @@ def bases(
 ) -> tuple[LockRequest, ...]:
     """Return each base once, with the versions that use it.
 
-    `digests` are those in the user's file; a base of `override` can have no other digest.
+    `digests` are those in the user's file; a base from `override` can get its digest only from there.
     """
     bases_by_image: dict[str, tuple[str, list[str]]] = {}
     for version in versions:

@@ -14,7 +14,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.docker import container, nvidia
 from orchestrator.images import sizes
 from orchestrator.images import venv_cache as environments
-from orchestrator.images.inventory import ImageStatus, Inventory, KeptImage, list_kept_images, weigh
+from orchestrator.images.inventory import ImageStatus, Inventory, KeptImage, judge_images, list_kept_images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ def find_garbage(
 
 def of_versions(client: docker.DockerClient, numbers: Collection[str]) -> Garbage:
     """Find all images of these versions, whatever the tables say about them, except those that other users built."""
-    images = weigh([image for image in list_kept_images(client) if image.version in numbers], {}, ()).images
+    images = judge_images([image for image in list_kept_images(client) if image.version in numbers], {}, ()).images
     return _garbage(client, images, None, [], all=True, others=False)
 
 

@@ -34,7 +34,7 @@ def occupy(*, alone: bool) -> Iterator[None]:
         if not try_lock(handle, shared=not alone):
             for_fleet = "this machine is measuring for a fleet, which needs it alone"
             why = "another run is measuring on this machine" if alone else for_fleet
-            occupied = EngineUnavailable(why, "wait for its end")
+            occupied = EngineUnavailable(why, "wait until it has finished")
             occupied.is_occupied = True
             raise occupied
         yield

@@ -42,8 +42,8 @@ def make_error(
     """
     message = "\n".join(join_failures(failures.values()))
     if not any(failure.lacks_python for failure in failures.values()):
-        ready = "no version could" if len(failures) == len(versions) else "too few versions to compare could"
-        return EnvironmentFailed(f"{ready} be made ready:\n{message}")
+        count = "no version" if len(failures) == len(versions) else "too few versions for a comparison"
+        return EnvironmentFailed(f"{count} could be made ready:\n{message}")
     wanted = [version for version in versions if version.name not in failures and not version.changes]
     names = suggest(wanted, options.environments.device)
     if not options.command or len(names) < 2:

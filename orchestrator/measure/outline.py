@@ -33,7 +33,7 @@ def outline(planned: PlannedRun, engine: str) -> str:
 
 
 def _describe_power(planned: PlannedRun) -> str:
-    """Say what a run of many targets can show, because its comparisons share the allowed error."""
+    """Describe what a run of many targets can show, given that its comparisons share the allowed error."""
     count = sum(pair.metric == "time" and pair.kind == "target" for pair in planned.selection.pairs)
     # Claims may compare results alone.
     if count < 2 or len(planned.selection.targets) < MATRIX_FROM:
@@ -45,7 +45,7 @@ def _describe_power(planned: PlannedRun) -> str:
 
 
 def note_too_few(looks: tuple[int, ...]) -> str:
-    """Say that these rounds lead to no verdict and how many would, or return ''."""
+    """Return a note that these rounds are too few for a verdict and how many it takes, or ''."""
     fewest = count_fewest(looks)
     return f" (too few for a verdict, which takes {fewest})" if looks[-1] < fewest else ""
 

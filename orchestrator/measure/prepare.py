@@ -1,4 +1,4 @@
-"""Makes versions ready side by side, for a run or for their images alone."""
+"""Makes versions ready in parallel, for a run or only for their images."""
 
 import os
 import time
@@ -25,7 +25,7 @@ class ReadyEnvironment:
     seconds: float
 
 
-def usual_at_once() -> int:
+def find_default_parallelism() -> int:
     return min(MOST_AT_ONCE, len(os.sched_getaffinity(0)))
 
 
@@ -61,7 +61,7 @@ def make_ready(
         return ReadyEnvironment(environment, log.used, seconds)
 
     try:
-        return dict(zip(build_logs, run_parallel(make, versions, at_once or usual_at_once()), strict=True))
+        return dict(zip(build_logs, run_parallel(make, versions, at_once or find_default_parallelism()), strict=True))
     except KeyboardInterrupt:
         for log in build_logs.values():
             log.stop()

@@ -24,7 +24,7 @@ REPEATED = frozenset({GPU_LOST, KILLED})
 
 @dataclass(frozen=True)
 class Replicates:
-    """Opens replicates in the workers of a run, one number after another."""
+    """Opens replicates in the workers of a run, and numbers them in this order."""
 
     session: Session
     workers: Workers
@@ -94,7 +94,7 @@ class LiveReplicate:
         return answer
 
     def close(self) -> bool:
-        """Close the replicate; return whether all of its rows are there."""
+        """Close the replicate; return whether all of its rows have arrived."""
         if not self._is_held():
             return False
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from orchestrator import catalog
 from orchestrator.catalog import changed, program
-from orchestrator.catalog.gpu_support import Fitting
+from orchestrator.catalog.gpu_support import GpuSupport
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.remains import sweep
@@ -198,7 +198,7 @@ def _require_same_machine(manifest: Manifest, view: View) -> None:
         view.say("warning: this machine has been restarted since the run; ratios are still computed within each round")
 
 
-def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine:
+def _make_engine(options: EngineOptions, plan: Plan, fitting: GpuSupport) -> Engine:
     """Make the run's engine again, with the limits and the GPUs of its plan."""
     if plan.engine not in ENGINES:
         raise UsageError(

@@ -28,7 +28,7 @@ from orchestrator.stats.verdict import smallest_shown
 from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.view import RoundDone
 
-# Of the cases that are postponed at once, in one line; the journal and the reports have all.
+# A message names at most this many cases, in one line; the journal and the reports list all.
 MOST_NAMED = 10
 
 
@@ -56,7 +56,7 @@ class RoundLoop:
             self.rotation.keep_undecided(rounds.undecided)
         self.pilots = PilotPhase(session, self.visitor, self.rotation)
         self.decided: set[Pair] = set()
-        # The spread of open comparisons at the last look.
+        # This is the spread of open comparisons at the last look.
         self.seen_spread: float | None = None
 
     def measure(self) -> str:
@@ -64,7 +64,7 @@ class RoundLoop:
         self._warm()
         open_cases: Sequence[Case] = self.rotation.rounds.cases
         number = self.rotation.rounds.first_round
-        # The pilot may plan more of them.
+        # The pilot may plan more rounds.
         while number <= self.rotation.rounds.looks[-1]:
             open_cases = self._find_comparable(open_cases)
             self.pilots.calibrate(open_cases, number)
@@ -74,7 +74,7 @@ class RoundLoop:
             groups, visits, later = self.rotation.choose(open_cases, number)
             self._postpone(later)
             if not groups:
-                # Before the first of them, the pilot may have been one.
+                # Before the first round, the pilot may already count as one.
                 done = max([number - 1, *self.progress.rounds.values()])
                 return self._end(open_cases, f"after {'1 round' if done == 1 else f'{done} rounds'}")
             left_out = self._round(groups, number, visits)
@@ -106,7 +106,7 @@ class RoundLoop:
         self.view.look_done(number, new, len(decided), len(comparisons))
 
     def _find_futile(self, evaluation: Evaluation, open_cases: Sequence[Case], number: int) -> str:
-        """Return why a program is measured no further if the rounds that its budget still holds can decide nothing."""
+        """Return why the measurement of a program ends if the rounds left in its budget can decide nothing, or ''."""
         rounds = self.rotation.rounds
         labels = {case.label for case in open_cases}
         open_ = [
@@ -117,7 +117,7 @@ class RoundLoop:
         if not evaluation.plan.program or rounds.keep_going or not open_:
             return ""
         if any(each.verdict == "inconclusive" for each in evaluation.of_metrics):
-            # The user asked for rounds for a metric, and nothing foretells those.
+            # The user asked for rounds for a metric, and their result cannot be predicted.
             return ""
         round_s = sum(self.rotation.round_s(group, 1) for group in self.rotation.groups(list(open_cases)))
         ahead = rounds.looks[-1] - number
@@ -130,7 +130,7 @@ class RoundLoop:
         size = f": they show no difference below {format_slowdown(least)}" if least < LARGEST_SHOWN else ""
         more = format_count(ahead, "more round")
         why = f"the {more} of its budget would decide nothing{size}"
-        return f"the run ended after {number} rounds, since {why}; --keep-going measures on"
+        return f"the run ended after {number} rounds, since {why}; --keep-going continues anyway"
 
     def _end(self, cases: Iterable[Case], when: str) -> str:
         """End the run at its budget, which leaves cases with too few rounds for later."""
@@ -139,7 +139,7 @@ class RoundLoop:
         return f"the budget of {self.rotation.rounds.budget_s:.0f} s ended the run {when}"
 
     def _find_comparable(self, cases: Sequence[Case]) -> list[Case]:
-        """Return the cases of which something can still be compared, and name the others."""
+        """Return the cases that still have something to compare, and report the rest by name."""
         left = [case.label for case in cases if not self.rotation.is_comparable(case)]
         if left:
             names = name_some(left, MOST_NAMED, "case")
@@ -157,7 +157,7 @@ class RoundLoop:
             self.budget.restart()
 
     def _postpone(self, cases: Iterable[str]) -> None:
-        """Journal and say which cases are left for later, if others than before."""
+        """Record and report which cases are postponed, if there are new ones."""
         labels = frozenset(cases)
         if new := sorted(labels - self.rotation.postponed):
             self.run.record(Postponed(cases=tuple(new)))
@@ -170,7 +170,7 @@ class RoundLoop:
     def _round(self, groups: Sequence[Group], number: int, visits: int) -> int:
         """Visit the groups in random order, with new workers; return how many of them the budget leaves out."""
         groups = [group for group in groups if any(map(self.rotation.has_effort, self.rotation.arms(group)))]
-        # The pilot was their first visit of the first round.
+        # For these groups, the pilot was the first visit of the first round.
         visited = list(filter(self.rotation.is_piloted, groups))
         pending = [group for group in groups if group not in visited]
         self.rotation.piloted = frozenset()
@@ -182,7 +182,7 @@ class RoundLoop:
         for visit in range(visits):
             for position, group in enumerate(order):
                 if self.budget.fits(group):
-                    self._visit_quietly(order, position, number, visit)
+                    self._visit_and_repeat(order, position, number, visit)
                     visited += [group] if visit == 0 else []
                 elif visit == 0:
                     left_out += 1
@@ -217,10 +217,10 @@ class RoundLoop:
 
     @property
     def spread(self) -> float | None:
-        """By how much the ratio of two arms differs from round to round: as the last look or the pilot saw it."""
+        """How much the ratio of two arms varies from round to round, as seen at the last look or in the pilot."""
         return self.seen_spread or self.pilots.spread
 
-    def _visit_quietly(self, order: Sequence[Group], position: int, number: int, turn: int) -> None:
+    def _visit_and_repeat(self, order: Sequence[Group], position: int, number: int, turn: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something unusual disturbed it.
 
         A repeat covers all arms, whatever the times were.
@@ -260,7 +260,7 @@ class RoundLoop:
         order = round_order(arms, self.rotation.rounds.seed, group[0].label, number + turn)
         visit = self.visitor.visit(order, number, self.progress.efforts)
         if len(visit.timed) == len(order):
-            # Otherwise it took the time of a death, or of another worker's start.
+            # Otherwise its time includes a death, or the start of another worker.
             self.budget.learn(group, visit.seconds)
         self.progress.count(disturbed=bool(visit.cause))
         return visit

@@ -9,7 +9,7 @@ from orchestrator import contract
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import changed, pinned, program
 from orchestrator.catalog import workloads as suites
-from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
+from orchestrator.catalog.gpu_support import NO_GPUS, GpuSupport
 from orchestrator.catalog.imports import imports_keras_alone
 from orchestrator.catalog.revisions import copy_revision, find_commits, name_folder
 from orchestrator.catalog.version import Version
@@ -45,7 +45,7 @@ class Session:
     own_workloads: Path | None = None
     # Targets with a revision of the user's own code load it from these folders.
     revisions: Mapping[str, Path] = field(default_factory=dict)
-    fitting: Fitting = NO_GPUS
+    fitting: GpuSupport = NO_GPUS
     failures: tuple[EnvironmentFailed, ...] = ()
     # A layer has what a workload requires beyond a target's own packages; the keys are targets and workloads.
     layers: Mapping[Target, Mapping[str, Layer]] = field(default_factory=dict)

@@ -34,7 +34,7 @@ def describe_verdict(metric: Metric, verdict: str) -> str:
 
 
 def is_counted(metric: Metric) -> bool:
-    """Return whether two replicates of each arm decide, if they count the same."""
+    """Return whether two replicates of each arm are enough for a verdict, if they count the same."""
     return METRICS[metric].read_next is not None
 
 

@@ -54,7 +54,7 @@ class MetricSpec:
     of_targets: bool = False
     # If set, the figure is exact, and chance plays no part.
     exact: bool = False
-    # This reads what the next call of a replicate had. Counts that differ from call to call are not compared.
+    # This reads the figure of the next call of a replicate. Counts that differ from call to call are not compared.
     read_next: Callable[[Replicate], float | None] | None = None
     # If set, each minor version of Python counts in its own way.
     by_python: bool = False

@@ -117,7 +117,7 @@ SPECS = (
         figure=lambda replicate: None if replicate.later_traces is None else replicate.later_traces / 1000,
         unit="count", show=COUNT_PER_CALL.show, margin=0.1,
     ),
-    # A profiler counts them in calls that are not timed. Only a run that asks for this metric counts.
+    # A profiler counts Python calls while calls are not timed. Only a run that asks for this metric counts.
     MetricSpec(
         name="calls", about="Python calls", meaning="functions of Python that a call runs, counted and not timed",
         more="runs more Python functions", less="runs fewer Python functions", worse="more", better="less",
@@ -125,7 +125,7 @@ SPECS = (
         unit="count", show="{:,.0f}".format, margin=0.01, exact=True,
         read_next=lambda replicate: replicate.next_python_calls, by_python=True,
     ),
-    # They are counted in the same way, where TensorFlow starts them.
+    # Operations are counted in the same way, where TensorFlow starts them.
     MetricSpec(
         name="ops", about="TensorFlow operations",
         meaning="operations that a call runs, with the nodes of its graphs before the optimizer, counted and not timed",

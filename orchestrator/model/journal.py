@@ -76,9 +76,9 @@ class Ended:
 
     def __post_init__(self) -> None:
         if self.outcome == "measured" and (self.part is None or self.rows is None):
-            raise ValueError("measured, and by no worker")
+            raise ValueError("measured, but no worker is given")
         if self.outcome == "died" and self.failure is None and self.how != BESIDE:
-            raise ValueError("died, and of nothing")
+            raise ValueError("died, but no failure is given")
 
     @property
     def arm(self) -> ArmKey:
@@ -159,7 +159,7 @@ class GpuSpan:
 
 
 # All cores are shared if less than LEAST_IDLE of the CPU time is idle and other work takes more than MOST_TAKEN, and if
-# tasks wait for more than MOST_WAITING of the time or less than LEAST_LEFT of one core is left.
+# tasks wait for more than LONGEST_QUEUE of the time or less than LEAST_LEFT of one core is left.
 LEAST_IDLE, MOST_TAKEN, LONGEST_QUEUE, LEAST_LEFT = 0.05, 0.15, 0.5, 0.75
 
 
@@ -187,7 +187,7 @@ class Load:
     def is_crowded(self) -> bool:
         """Whether the run had to share all cores with other work.
 
-        Threads of the run also wait for each other, and leave no core idle, so both count only next to other work.
+        Threads of the run also wait for each other, and leave no core idle, so both count only if there is other work.
         """
         taken = self.foreign + self.steal * self.cpus
         waited = self.waiting is not None and self.waiting > LONGEST_QUEUE
@@ -306,7 +306,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """The end of a run, and how long it measured once the workers were up; a run without one was cut short."""
+    """The end of a run, and how long it measured once the workers were up; a run without this entry was cut short."""
 
     __pydantic_config__ = STRICT
 

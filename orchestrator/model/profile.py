@@ -9,7 +9,7 @@ from orchestrator.model.strict import STRICT
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spent:
+class CallTimes:
     """The calls of a function and their time: its own, and with everything that it called."""
 
     __pydantic_config__ = STRICT
@@ -31,8 +31,8 @@ class Function:
     file: str
     line: int
     name: str
-    start: Spent
-    later: Spent
+    start: CallTimes
+    later: CallTimes
 
 
 class Frame(NamedTuple):
@@ -69,7 +69,7 @@ class Stacks:
     def __post_init__(self) -> None:
         for position, node in enumerate(self.nodes):
             if not (-1 <= node.parent < position and 0 <= node.frame < len(self.frames)):
-                raise ValueError(f"node {position} is no node of a tree: {node}")
+                raise ValueError(f"node {position} is not a valid node of a tree: {node}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ class Replicate(NamedTuple):
     # These are the functions of Python that two further calls ran, one after the other.
     python_calls: int | None
     next_python_calls: int | None
-    # These are the operations of TensorFlow that two others ran.
+    # These are the TensorFlow operations that two other calls ran.
     operations: int | None
     next_operations: int | None
     # This is the time of the calls before bursts, which are not timed one by one.

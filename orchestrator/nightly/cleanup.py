@@ -70,7 +70,7 @@ def last_use(version: Version) -> datetime:
 
 
 def _remove(versions: Sequence[Version]) -> Removal:
-    """Remove versions, and last their entries in the table.
+    """Remove versions and, at the end, their entries in the table.
 
     The next nightly run uses the entry of a version to find whatever is left of it.
     """

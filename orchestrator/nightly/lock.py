@@ -49,11 +49,12 @@ def hold(
     with _open(path) as file:
         if not _wait_for_lock(file, PATIENCE_S):
             other = holder(folder, name)
-            who = f"since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else "already"
+            what = "nightly run" if name == NIGHT else name
+            who = f" since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else ""
             if wait_s:
-                (view or View()).say(f"another {name} runs here {who}: waiting for its end")
+                (view or View()).say(f"another {what} is in progress here{who}: waiting for its end")
             if not _wait_for_lock(file, wait_s, TRY_S):
-                raise UsageError(f"another {name} runs here {who}: wait for its end, or end it")
+                raise UsageError(f"another {what} is in progress here{who}: wait for its end, or end it")
         entry = asdict(Holder(os.getpid(), datetime.now().astimezone().replace(microsecond=0), about))
         os.truncate(file, 0)
         os.pwrite(file, json.dumps(entry, default=datetime.isoformat).encode(), 0)

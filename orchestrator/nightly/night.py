@@ -45,7 +45,7 @@ from orchestrator.saved_models.report import PAGE as MODELS_PAGE
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.view import View
 from orchestrator.upgrade.judgement import OF_WORKLOADS
-from orchestrator.upgrade.report import tell_moves
+from orchestrator.upgrade.report import describe_targets
 
 # This is reported if two machines have the same id.
 SHARED_ID_WARNING = (
@@ -177,7 +177,7 @@ def _measure_night(options: NightOptions, night: NightContext, view: View) -> Ni
         exit_code=ended.exit_code,
     )
     store.record(end)
-    moves = tell_moves(screened.evaluation, OF_WORKLOADS)
+    moves = describe_targets(screened.evaluation, OF_WORKLOADS)
     report = NightReport(
         night=end,
         warnings=(*warnings, *saved.warnings),

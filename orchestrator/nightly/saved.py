@@ -31,7 +31,7 @@ from orchestrator.terminal.view import View
 FIRST, AGAIN = "models", "models-again"
 # At most this many earlier tables are read, for targets that could not work when the newest was made.
 MOST_EARLIER = 30
-# Behind `models --output FOLDER` are the words that decide what is in a table.
+# The words after `models --output FOLDER` decide what is in a table.
 OWN_WORDS = 3
 
 # The target that saved, the format, the target that loads, and the model.
@@ -118,7 +118,7 @@ class _Tables:
         return self.night.store.runs / f"{night.started.astimezone(UTC):{STAMP}}-{name}"
 
     def _read(self, night: Night | NightContext) -> ModelsAnswer:
-        """Return the table of a nightly run, in which is ok what was ok in one of two."""
+        """Return the table of a nightly run; if it was made twice, what was ok in either counts as ok."""
         first = read_models(self._find_folder(night))
         if not (self._find_folder(night, AGAIN) / REPORT).is_file():
             return first
@@ -132,7 +132,7 @@ class _Tables:
         return (self._find_folder(night) / REPORT).is_file()
 
     def _read_earlier(self) -> Iterator[tuple[Night, ModelsAnswer]]:
-        """Yield the tables of earlier nightly runs, the newest first; one that cannot be read is a warning."""
+        """Yield the tables of earlier nightly runs, the newest first; warn of one that cannot be read."""
         having = filter(self._has_table, sorted(self.earlier, key=lambda each: each.started, reverse=True))
         for each in islice(having, MOST_EARLIER):
             try:
@@ -142,7 +142,7 @@ class _Tables:
                     self.warnings.append(str(error))
 
     def _find_last(self) -> dict[LoadName, bool]:
-        """Return of each load whether it was ok when it was last tried."""
+        """Return for each load whether it was ok when it was last tried."""
         last: dict[LoadName, bool] = {}
         for _, answer in self._read_earlier():
             for each in _list_tried(answer):
@@ -156,7 +156,7 @@ class _Tables:
         return [each for each in changed if last.get(self._name(each)) is was_ok]
 
     def _name(self, each: LoadedModel) -> LoadName:
-        """Return what a load is called on every night: a wheel that is another one each night goes by `nightly`."""
+        """Return a name of a load that is the same every night: a wheel that changes every night is `nightly`."""
 
         def follow(target: str) -> str:
             is_named = any(lock_on_demand.date_of(target) in name for name in self.options.names)

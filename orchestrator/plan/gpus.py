@@ -7,7 +7,7 @@ from dataclasses import replace
 from packaging.version import Version as Number
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match, match_gpu
+from orchestrator.catalog.gpu_support import NO_GPUS, GpuSupport, Match, match_gpu
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading, find_gpus, read_gpus
@@ -16,17 +16,17 @@ from orchestrator.options import VENV
 from orchestrator.plan.request import PlannedRun
 
 NOT_SEEN = (
-    "neither NVML nor nvidia-smi shows a GPU on this machine: no version was judged against one, and all that the "
-    "engine gives are used"
+    "neither NVML nor nvidia-smi shows a GPU on this machine: no version was checked against one, and all GPUs that "
+    "the engine provides are used"
 )
 NOT_WATCHED = (
     "NVML does not answer here, so GPU clocks and temperatures were not watched: "
     "`pip install 'tfcompare[gpu]'` allows it"
 )
-SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's. --gpus MIG-... names which"
-TIGHT = "has {} MB left, and two arms that are compared are open at once: if they do not fit, take --gpu-exclusive"
-UNLINKED = "its links to other GPUs are not ready, and until then CUDA does not start: look after the fabric manager"
-SHARE = "`sudo nvidia-smi --compute-mode=0` lets others in"
+SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's. --gpus MIG-... chooses one"
+TIGHT = "has {} MB left, and two arms that are compared are open at once: if they do not fit, use --gpu-exclusive"
+UNLINKED = "its links to other GPUs are not ready, and CUDA does not start until they are: check the fabric manager"
+SHARE = "allow several processes with `sudo nvidia-smi --compute-mode=0`"
 # Two processes need at least this much.
 LEAST_FREE_MB = 3000
 
@@ -56,7 +56,7 @@ def _find_gpu(name: str, available: Sequence[Gpu]) -> Gpu:
     ]
     if len(matching) != 1:
         there = "; ".join(f"{part.index}: {part.name} {part.uuid}" for part in _with_slices(available))
-        why = "stands for several GPUs" if matching else "is no GPU of this machine"
+        why = "matches several GPUs" if matching else "is not a GPU of this machine"
         raise UsageError(f"--gpus: {name} {why}; there are {there}")
     return matching[0]
 
@@ -82,7 +82,7 @@ def fit(
     chosen = choose_gpus(environments.gpus, find())
     _check_modes(chosen, exclusive=environments.exclusive)
     if environments.lock_mhz and os.geteuid():
-        raise UsageError(f"--lock-clocks takes root: {REMEDY}")
+        raise UsageError(f"--lock-clocks needs root: {REMEDY}")
     # A version that is an image cannot be in a virtual environment.
     others = [
         version
@@ -108,7 +108,7 @@ def fit(
     return replace(
         planned,
         options=replace(options, environments=replace(environments, gpus=keys, chosen_gpus=chosen)),
-        fitting=Fitting(chosen, matches, notes),
+        fitting=GpuSupport(chosen, matches, notes),
     )
 
 
@@ -130,7 +130,7 @@ def find_granted_gpu() -> tuple[str, ...]:
         return ()
     first = granted.partition(",")[0].strip()
     if not first or first == "-1":
-        raise UsageError("--gpu: CUDA_VISIBLE_DEVICES hides all GPUs from this process: --gpus names one anyway")
+        raise UsageError("--gpu: CUDA_VISIBLE_DEVICES hides all GPUs from this process; name one with --gpus")
     return (first,)
 
 
@@ -146,12 +146,12 @@ def _check_modes(chosen: Sequence[Gpu], *, exclusive: bool) -> None:
             )
 
 
-def find_gpus_again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
+def find_gpus_again(keys: Sequence[str], versions: Sequence[Version]) -> GpuSupport:
     """Return the GPUs of a run that continues, without notes: they were shown when the run began."""
     if not keys:
         return NO_GPUS
     chosen = choose_gpus(keys, find_gpus())
-    return Fitting(chosen, tuple(match_gpu(version, gpu, ()) for version in versions for gpu in chosen))
+    return GpuSupport(chosen, tuple(match_gpu(version, gpu, ()) for version in versions for gpu in chosen))
 
 
 def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims: bool) -> str:
@@ -163,9 +163,9 @@ def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims
     if by_claims:
         way = "Name claims about other versions"
     elif len(usable) > 1:
-        way = f"Take what runs on it (--versions {','.join(usable)})"
+        way = f"Use versions that run on it (--versions {','.join(usable)})"
     else:
-        way = "Take other versions, or another GPU (--gpus)"
+        way = "Use other versions, or another GPU (--gpus)"
     return "\n".join([*lines, f"{way}, or measure them anyway with --allow-unsupported-gpu"])
 
 

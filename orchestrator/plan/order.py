@@ -1,4 +1,4 @@
-"""The order in which a round visits the arms, and the seeds of rounds. Pure."""
+"""The order in which a round visits the arms, and the seeds of rounds, as pure functions."""
 
 import random
 from collections import defaultdict
@@ -27,8 +27,8 @@ def divide_sittings(
     """Divide the arms of a visit into sittings, in which all arms are open at once, if not all of them fit into one.
 
     The arms of a pair are together in at least one sitting, so an arm that many are compared with, such as the common
-    baseline, is in several. Which arms share a sitting does not depend on the order; sittings, and arms in them, keep
-    it.
+    baseline, is in several. Which arms share a sitting does not depend on the order, but the sittings and
+    the arms in them follow it.
     """
     places = {arm.key: place for place, arm in enumerate(order)}
     if fits(places):

@@ -98,7 +98,7 @@ def _pair_targets(
 
 
 def find_baselines(plan: Plan) -> Mapping[Target, Target]:
-    """Return the target that each one is compared with in the main table; a claim's pairs are no table."""
+    """Return the target that each one is compared with in the main table; the pairs of claims form no table."""
     found: dict[Target, Target] = {}
     for pair in plan.pairs if not plan.claims else ():
         if isinstance(pair, TargetPair):

@@ -11,7 +11,7 @@ from orchestrator.catalog import changed, pinned, program, variables
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.architectures import read_number_pair
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
-from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
+from orchestrator.catalog.gpu_support import NO_GPUS, GpuSupport
 from orchestrator.catalog.revisions import check_revisions
 from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
@@ -65,7 +65,7 @@ class RunOptions:
     # looks.
     prolong: bool = True
     budget_s: float | None = None
-    # Whether a program is measured to the end of its budget, although nothing more can be decided.
+    # If set, a program is measured to the end of its budget, even if nothing more can be decided.
     keep_going: bool = False
     margin: float = MARGIN
     # The user named these margins of metrics.
@@ -116,7 +116,7 @@ class PlannedRun:
     run: str
     created: datetime
     seed: int
-    fitting: Fitting = NO_GPUS
+    fitting: GpuSupport = NO_GPUS
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -131,7 +131,7 @@ class PlannedRun:
 
     @property
     def most_rounds(self) -> int:
-        """How many rounds the pilot may plan within the budget, or 0 if no more than those of the looks."""
+        """The number of rounds that the pilot may plan within the budget; 0 if it is limited to those of the looks."""
         prolonged = self._is_whole and self.selection.budget_s and not self.options.rounds
         return FURTHER_LOOKS[-1] if prolonged else 0
 
@@ -139,7 +139,7 @@ class PlannedRun:
         """Return how replicates are isolated from each other on this engine."""
         if not self.options.environments.exclusive:
             return self.options.isolation
-        # Each replicate has its worker, so that everything that holds the GPU ends before the next one begins.
+        # Each replicate has its own worker, so that everything that holds the GPU ends before the next one begins.
         return "process" if engine == VENV else "container"
 
     def arms(self) -> tuple[Arm, ...]:
@@ -217,7 +217,7 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
             pinned.divide_files(folder, outside)
             if workload.path.name in outside:
                 raise UsageError(
-                    f"{workload.path}: a workload is no link out of its folder; copy the file into {folder}"
+                    f"{workload.path}: a workload must not be a link out of its folder; copy the file into {folder}"
                 )
             measured[name] = workload if options.program else suites.check_data(workload, folder, outside)
     check_revisions(selection.versions, options.own_workloads, measured, selection.cases, options.program)

@@ -21,8 +21,8 @@ def take_shard(cases: Sequence[Case], workloads: Mapping[str, Workload], number:
     own = set(dealt[number - 1])
     if not own:
         raise NothingSelected(
-            f"shard {number} of {count} has no case: cases that are compared stay on one machine, and make "
-            f"{format_count(len(groups), 'group')}; take at most {format_count(len(groups), 'shard')}"
+            f"shard {number} of {count} has no case: cases that are compared stay on one machine, and form "
+            f"{format_count(len(groups), 'group')}; use at most {format_count(len(groups), 'shard')}"
         )
     return tuple(case for case in cases if case in own)
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.model.profile import Function, Profile, Spent
+from orchestrator.model.profile import CallTimes, Function, Profile
 
 # A function with at most this many later calls was called to build something.
 MOST_BUILDING_CALLS = 2
@@ -154,7 +154,7 @@ def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
             continue
         key = (module(function.file), function.name)
         if first := by_key.get(key):
-            later = Spent(
+            later = CallTimes(
                 calls=first.later.calls + function.later.calls,
                 own_ns=first.later.own_ns + function.later.own_ns,
                 cumulative_ns=first.later.cumulative_ns + function.later.cumulative_ns,
@@ -173,7 +173,7 @@ def _row(functions: Sequence[Function | None], profiles: Sequence[Profile]) -> F
     return FunctionRow(last.file, last.line, last.name, tuple(cells))
 
 
-def _cell(spent: Spent, iterations: int) -> FunctionCell:
+def _cell(spent: CallTimes, iterations: int) -> FunctionCell:
     return FunctionCell(
         spent.calls / iterations, spent.own_ns / iterations / 1e6, spent.cumulative_ns / iterations / 1e6
     )

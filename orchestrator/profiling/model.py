@@ -1,4 +1,4 @@
-"""The profiles of several versions, and where they are kept. Pure."""
+"""The profiles of several versions, and where they are kept. This module has no side effects."""
 
 import hashlib
 import re

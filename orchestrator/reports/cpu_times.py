@@ -31,7 +31,7 @@ def describe_cpu_times(evaluation: Evaluation) -> Iterator[str]:
     advice = (
         "--columns +cpu-ratio shows them, and a run with --judge cpu is judged by them"
         if decided
-        else "--columns +cpu-ratio"
+        else "--columns +cpu-ratio shows them"
     )
     yield f"From round to round, ratios of CPU times vary by {cpu} and those of wall times by {wall}: {advice}."
 

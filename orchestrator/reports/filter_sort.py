@@ -69,7 +69,7 @@ class Arrangement:
     def _key(self, comparisons: dict[ArmKey, Comparison]) -> Callable[[ArmResult], Any]:
         """Return the sort key of an arm.
 
-        The key of a group is the least of its arms. With the worst first, that is the slowest.
+        The key of a group is the smallest key of its arms. The worst come first, so that is the key of the slowest.
         """
         if self.sort == "time":
             return lambda arm: -(arm.time_ms or 0.0)
@@ -82,7 +82,7 @@ class Arrangement:
     ) -> list[T]:
         """Sort items so that groups stay together.
 
-        Groups with the least key come first, and so do the groups inside them.
+        Groups with the smallest key come first, and so do the groups inside them.
         """
         if self.sort == "case":
             return list(reverse_groups(items, inner)) if self.backwards else list(items)

@@ -1,6 +1,6 @@
 """Facts that go with a difference of times: what else the run saw of the two arms.
 
-A rule is asked only where times differ, so none can fire on equal arms. What goes with a difference need not be its
+Rules apply only where times differ, so none can fire on equal arms. A fact that goes with a difference need not be its
 cause, so no sentence says `why`.
 """
 
@@ -33,11 +33,11 @@ from orchestrator.terminal.durations import format_time
 
 # A line names at most this many cases of a target, or targets of a case.
 MOST_NAMED = 2
-# From this part of its calls on, an arm retraces in most of them, and from the second one on in each.
+# If at least the first share of calls retrace, `most calls retrace`; from the second share on, `every call retraces`.
 MOST_CALLS, EACH_CALL = 0.5, 0.95
 # One thread that computes keeps almost a core busy.
 ONE_CORE = 0.9
-# Of the cores that the faster arm keeps busy, the slower one has at most this part, and the faster one has this many.
+# The slower arm keeps at most this share of the faster arm's cores busy; the faster arm keeps at least this many busy.
 FEWER, SEVERAL = 0.8, 1.3
 NONE = "none"
 
@@ -69,7 +69,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Companion:
-    """What goes with the difference of some cases: the fact, and the target or the case that is slower."""
+    """A fact that goes with the difference of some cases, and the target or the case that is slower."""
 
     rule: str
     slower: str
@@ -125,7 +125,7 @@ RULES = (
     Rule(
         "no GPU",
         _uses_no_gpu,
-        lambda arm: "no memory of the GPU is taken",
+        lambda arm: "no GPU memory is used",
         _show("gpu_memory"),
     ),
     Rule(
@@ -157,7 +157,7 @@ RULES = (
 
 
 def find_companions(evaluation: Evaluation) -> tuple[Companion, ...]:
-    """Return what goes with the differences of a run, that of most cases first."""
+    """Return the facts that go with the differences of a run, starting with those of the most cases."""
     names = short_names(arm.case for arm in evaluation.arms)
     found: dict[tuple[str, str, str], list[DifferingArms]] = {}
     rules = {rule.name: rule for rule in RULES}
@@ -176,7 +176,7 @@ def find_companions(evaluation: Evaluation) -> tuple[Companion, ...]:
 
 
 def describe_companions(companions: Iterable[Companion]) -> Iterator[str]:
-    """Yield a line for each fact; targets that it holds for next to the same baseline share one."""
+    """Yield one line per fact; targets for which it holds against the same baseline share a line."""
     lines: dict[tuple[str, str], list[Companion]] = {}
     for each in companions:
         lines.setdefault((each.fact, each.faster), []).append(each)

@@ -104,7 +104,7 @@ class Endings:
         if arm in self.measured:
             return "its results are lost"
         if self.finished is None:
-            return "the run has not come to it" if self.going else "the run was cut short"
+            return "the run has not reached it yet" if self.going else "the run was cut short"
         return self.finished.how or "nothing was left to compare it with"
 
     @property

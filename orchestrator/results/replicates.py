@@ -34,7 +34,7 @@ MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedReplicates:
     """Every replicate that could be read, and messages about what could not be.
 
     `unread` are the workers whose streams could not be read.
@@ -61,13 +61,13 @@ class ReadStream:
     idle: frozenset[int]
 
 
-# It returns which replicates of a stream count and why others do not; it raises ContractBroken if none may count.
+# This returns which replicates of a stream count and why others do not, or raises ContractBroken if none may count.
 Admit = Callable[[ReadStream], tuple[frozenset[int], tuple[str, ...]]]
 
 
 def load_replicates(
     streams: Iterable[Stream], run: str, also: Callable[[pa.Table], None] | None = None, admit: Admit | None = None
-) -> Loaded:
+) -> LoadedReplicates:
     """Load the replicates of all streams.
 
     A stream that was cut short gives the rows up to its last flush; one that breaks the contract gives none. The rows
@@ -97,7 +97,7 @@ def load_replicates(
             problems.append(f"{stream.name} was not closed by its worker: read up to its last whole replicate")
         # Otherwise, memory would hold these rows until those of the next stream are read.
         del read
-    return Loaded(tuple(replicates), tuple(problems), tuple(broken), frozenset(unread))
+    return LoadedReplicates(tuple(replicates), tuple(problems), tuple(broken), frozenset(unread))
 
 
 def read_replicates(stream: Stream, run: str) -> ReadStream:

@@ -123,14 +123,14 @@ def parse_stream(path: Path, data: bytes) -> tuple[pa.Table, bool]:
     except OddMessage as odd:
         raise ContractBroken(f"{path} holds {odd}, which no worker writes; its version has to be run again") from odd
     except (pa.ArrowException, OSError) as error:
-        raise ContractBroken(f"{path} is no Arrow stream ({error}); its version has to be run again") from error
+        raise ContractBroken(f"{path} is not an Arrow stream ({error}); its version has to be run again") from error
     return table.unify_dictionaries().combine_chunks(), cut
 
 
 def _check_hidden_indices(table: pa.Table) -> None:
-    """Raise ArrowInvalid for an index below a null that leads out of its dictionary.
+    """Raise ArrowInvalid if the index stored under a null points outside its dictionary.
 
-    Arrow validates only those of values, but follows all of them when it unifies dictionaries.
+    Arrow validates only the indices of values, but follows those under nulls also when it unifies dictionaries.
     """
     for column in table.columns:
         if not pa.types.is_dictionary(column.type):
@@ -138,9 +138,9 @@ def _check_hidden_indices(table: pa.Table) -> None:
         for chunk in filter(len, column.chunks):
             _, buffer = chunk.indices.buffers()
             indices = np.frombuffer(buffer, dtype=np.int32, count=len(chunk), offset=4 * chunk.offset)
-            # A chunk that has only nulls has no dictionary, and writers put a 0 below each null.
+            # A chunk that has only nulls has no dictionary, and writers store a 0 under each null.
             if not 0 <= indices.min() <= indices.max() <= max(0, len(chunk.dictionary) - 1):
-                raise pa.ArrowInvalid("an index below a null leads out of its dictionary")
+                raise pa.ArrowInvalid("an index under a null points outside its dictionary")
 
 
 def _refuse_bombs(data: bytes) -> None:
@@ -165,7 +165,7 @@ def compact_stream(path: Path, data: bytes) -> bytes:
     """Return a closed stream as one batch.
 
     A worker writes one batch per replicate, and ten thousand of them take seconds to read. A stream that was cut short,
-    or data that is no stream, is returned unchanged.
+    or data that is not a stream, is returned unchanged.
     """
     try:
         table, cut = parse_stream(path, data)
@@ -189,7 +189,7 @@ def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Tabl
                 "read it with the tfcompare that wrote it (see the run's manifest.json), or run again"
             )
         if not reader.schema.equals(expected):
-            raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
+            raise ContractBroken(f"{path} has different columns from its contract; run its version again")
         try:
             return reader.read_all(), False
         except (pa.ArrowException, OSError):
@@ -242,7 +242,7 @@ def find_limits(name: str) -> tuple[int, int]:
 def _outside(array: pa.ChunkedArray, lowest: int, highest: int) -> Any:
     """Return which values are out of bounds; a null never is.
 
-    Returns False if no value is, which the extremes of the column show at once.
+    Returns False if no value is out of bounds, which the extremes of the column show at once.
     """
     extremes = pc.min_max(array).as_py()
     if extremes["min"] is None or lowest <= extremes["min"] <= extremes["max"] <= highest:
@@ -252,7 +252,7 @@ def _outside(array: pa.ChunkedArray, lowest: int, highest: int) -> Any:
 
 
 def _unknown(table: pa.Table, name: str, allowed: Collection[str]) -> Any:
-    """Return which rows have another label; this is decided once per distinct label, not once per row."""
+    """Return which rows have a label that is not allowed, decided once per distinct label, not once per row."""
     words, codes = labels(table, name)
     return np.array([word not in allowed for word in words])[codes]
 

@@ -1,4 +1,4 @@
-"""What a worker answers of each model: checked like everything from a worker, and reduced to the line that matters."""
+"""A worker's answers about each model: checked like everything from a worker, and reduced to the line that matters."""
 
 import re
 from pathlib import Path
@@ -11,17 +11,17 @@ from orchestrator.engines.worker.events import clean
 from orchestrator.results.sketches import LONGEST
 
 MOST_BYTES, MOST_SECONDS, LONGEST_MESSAGE, LONGEST_REASON = 2**20, 10**6, 30_000, 240
-# A sentence is the last of a reason if the reason is this long by then.
+# A reason ends after the first sentence with which it is at least this long.
 ENOUGH = 100
-# Keras quotes the error that it met behind the first of these, and behind the others in the next line.
+# Keras quotes the original error right after the first of these, and on the next line after the others.
 NESTED = re.compile(
     r"Exception encountered: "
     r"|Exception encountered when calling [^\n]*\n\s*\n"
     r"|Example error message for object [^\n]*\n\s*\n"
 )
-# Colours, and names of nodes in a graph, are no part of what is wrong.
+# Colours, and names of nodes in a graph, do not help to explain what is wrong.
 NOISE = re.compile(r"\x1b\[[0-9;]{0,20}m|\{\{[^{}\n]{0,300}\}\} ?")
-# Behind these, Keras quotes a configuration of thousands of letters, or gives advice.
+# After these, Keras quotes a configuration of thousands of characters, or gives advice.
 TAIL = re.compile(
     r"\.? ?(Full object config:|\bconfig=\{|using config=|Please ensure|Make sure |Note that if you|Expected: \["
     r"|in binary running on )"
@@ -34,7 +34,7 @@ Sketched = Annotated[str, Field(max_length=LONGEST)]
 
 
 class ModelReply(BaseModel):
-    """The end of saving or loading one model, as the worker or the host says."""
+    """The result of saving or loading one model, as reported by the worker or the host."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -55,7 +55,7 @@ class ModelReply(BaseModel):
         if self.outcome != "raised":
             return self.message[:LONGEST_REASON].rstrip(".")
         if self.custom:
-            return f"needs the custom object {self.custom}: with --model FILE, custom_objects(tf) returns it"
+            return f"needs the custom object {self.custom}: pass --model FILE with a custom_objects(tf) that returns it"
         line = pick_line(self.message)
         return STAGES[self.stage] + (f"{self.kind}: {line}" if line else self.kind)
 

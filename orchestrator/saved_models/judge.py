@@ -1,4 +1,4 @@
-"""Judges what was loaded: it returns what was saved, or something else, or it does not load."""
+"""Judges loaded models: one returns the same as when it was saved, returns something else, or does not load."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from orchestrator.saved_models.question import SAVEDMODEL, SERVED
 from orchestrator.saved_models.run import ModelRow, ModelsOutcome
 
 Verdict = Literal["ok", "slower", "differs", "dies", "refused", "not saved", "not compared", "not run"]
-# A cell says this of a model that loads and is certainly slower at it than in the target that saved it.
+# A cell says this of a model that certainly takes longer to load than in the target that saved it.
 WORDS: Mapping[str, str] = {"slower": "loads slower"}
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
@@ -67,12 +67,12 @@ def judge_models(outcome: ModelsOutcome) -> tuple[LoadedModel, ...]:
 
 
 def find_saved_format(format: str) -> str:
-    """Return how a model was saved that is loaded in this way."""
+    """Return the format in which a model that is loaded in this way was saved."""
     return SAVEDMODEL if format == SERVED else format
 
 
 def _find_first(answers: Iterable[ModelReply | None]) -> ModelReply | None:
-    """Return the first target's answer that has a result: files that were given come without one."""
+    """Return the first answer that has a result; model files that the user gave come without one."""
     return next((answer for answer in answers if answer and answer.output), None)
 
 
@@ -106,7 +106,7 @@ def compare_answers(expected: ModelReply, loaded: ModelReply) -> tuple[Verdict, 
         found = find_distance(*[sketch for sketch in sketches if sketch])
         if found.exceeds:
             share = None if found.share == float("inf") else found.share
-            what = f"returns {found.where}" if share is None else f"returns other values, by {show_share(share)}"
+            what = f"returns {found.where}" if share is None else f"returns different values, by {show_share(share)}"
             return "differs", when + what, share
         if found.unknown:
             return "not compared", when + found.unknown, None

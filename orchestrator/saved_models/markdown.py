@@ -12,7 +12,7 @@ def render_models_markdown(answer: ModelsAnswer) -> str:
         "### tfcompare",
         join_lines(map(code, list_notes(answer))),
         build_table(
-            ("file" if given else "saved in", "loaded as, in", *map(code, targets)),
+            ("file" if given else "saved in", "loaded as", *map(code, targets)),
             (
                 (
                     code(row.source),

@@ -1,4 +1,4 @@
-"""The question: which models, saved how, or which files that were saved before."""
+"""The question of a check of saved models: which models in which formats, or which existing files.."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ SAVEDMODEL, SERVED, WEIGHTS = "savedmodel", "served", "weights"
 # The endings of files that were saved before; the longest come first.
 ENDINGS = {".weights.h5": WEIGHTS, ".keras": "keras", ".hdf5": "h5", ".h5": "h5"}
 SUFFIXES = {"keras": ".keras", "h5": ".h5", WEIGHTS: ".weights.h5"}
-# A folder of this many models is a mistake.
+# A folder of more models than this is a mistake.
 MOST_SAVED = 100
 FILE = re.compile(r"[A-Za-z_][\w-]*\.py")
 
@@ -44,7 +44,7 @@ class ModelsQuestion:
 
 
 def choose(flag: str, given: str | None, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in a list with commas, each once; raise UsageError for one that is not known."""
+    """Return the names in a comma-separated list, each once; raise UsageError for one that is not known."""
     names = tuple(dict.fromkeys(re.split(r"[,\s]+", given.strip(", ")))) if given is not None else tuple(known)
     for name in names:
         if name not in known:
@@ -73,7 +73,7 @@ def check_code(path: Path, *, builds: bool) -> Path:
 
 
 def find_saved(folder: Path) -> tuple[SavedFile, ...]:
-    """Return the models in a folder, or the one that the path itself is; raise UsageError if there is none."""
+    """Return the models in a folder, or the model at the path itself; raise UsageError if there is none."""
     if found := _recognise(folder):
         return (found,)
     if not folder.is_dir():
@@ -87,7 +87,7 @@ def find_saved(folder: Path) -> tuple[SavedFile, ...]:
 
 
 def _recognise(path: Path) -> SavedFile | None:
-    """Return the model that a path is named like; a link is refused when it is copied."""
+    """Return the model at a path, as its name suggests; a link is refused when it is copied."""
     if path.name.startswith("."):
         return None
     if path.is_dir():

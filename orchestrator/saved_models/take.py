@@ -1,4 +1,4 @@
-"""Takes saved models out of a place that a worker, or a stranger, wrote to: regular files alone, limited and copied."""
+"""Copies saved models from a place that a worker or a stranger wrote to: only regular files, and limited in size."""
 
 import os
 import re
@@ -28,8 +28,8 @@ class _Count:
 def take_model(root: Path, place: Path, target: Path, names: int | None = 1) -> int:
     """Copy a file or a folder below `root` to `target`, and return its bytes; raise NotTaken, or OSError.
 
-    Nothing is followed or opened that is no regular file with exactly `names` names. With None, the number of names is
-    not checked.
+    Links are not followed, and a file is copied only if it is regular and has exactly `names` names (hard links). With
+    None, the number of names is not checked.
     """
     count = _Count()
     try:
@@ -64,8 +64,8 @@ def _take(within: int, name: str, target: Path, count: _Count, names: int | None
     with os.fdopen(handle, "rb") as source:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or (names and status.st_nlink != names):
-            raise NotTaken(f"{name if depth else 'it'} is not a regular file with one name")
-        # A file with a hole states its size, and one that grows does not.
+            raise NotTaken(f"{name if depth else 'it'} is not a regular file, or has hard links")
+        # A sparse file is found by its stated size, a growing file only while it is read.
         excess = NotTaken(f"it has more than {MOST_BYTES / 2**20:.0f} MiB")
         if count.bytes + status.st_size > MOST_BYTES:
             raise excess

@@ -16,7 +16,7 @@ LEAST_CHANCE = 0.05
 def can_decide(comparison: Comparison, ahead: int, looks: Sequence[int], margin: float) -> bool:
     """Return whether this many further rounds may decide an open comparison, if they vary like those until now.
 
-    The mean of all rounds then strays from the present one by a known amount. What is not known yet may be decided.
+    The mean of all rounds then strays from the present one by a known amount. Without a known spread, it may.
     """
     spread, now, estimate = comparison.spread, comparison.rounds, comparison.estimate
     if spread is None or estimate is None or now < 2:

@@ -77,7 +77,7 @@ class Estimate:
         return self if rounds >= self.rounds else replace(self, differences=self.differences[:rounds])
 
     def adjust(self, *, prior: Prior | None, widened: float) -> "Estimate":
-        """Return the estimate with another prior and another factor. What is known of its rounds is kept."""
+        """Return the estimate with another prior and another factor. Values already computed are kept."""
         adjusted = object.__new__(Estimate)
         adjusted.__dict__.update(self.__dict__, prior=prior, widened=widened)
         return adjusted
@@ -193,7 +193,7 @@ def freedom_of(rounds: int) -> int:
 def estimate(
     baseline: Mapping[int, Sample], candidate: Mapping[int, Sample], *, resolution: float = 0.0
 ) -> Estimate | None:
-    """Estimate the difference from samples by round; return None if both arms finished fewer than two rounds."""
+    """Estimate the difference from samples by round; return None if the arms share fewer than two rounds."""
     differences = tuple(compare_rounds(baseline, candidate).values())
     return Estimate(differences, resolution) if len(differences) >= 2 else None
 

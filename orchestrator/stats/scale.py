@@ -24,7 +24,7 @@ class MetricScale(Protocol):
     def show_margin(self, margin: float) -> str: ...
 
     def describe_visible(self, visible: float, what: str) -> str:
-        """Complete a sentence about rounds that show differences of this size, written as a margin is."""
+        """Complete a sentence about rounds with the smallest difference that they show; it is given like a margin."""
 
     def as_fields(self, theta: float, ends: tuple[float, float] | None) -> dict[str, Any]:
         """Return the fields of a magnitude for an estimate and the ends of its interval."""

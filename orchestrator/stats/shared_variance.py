@@ -21,7 +21,7 @@ CAUTION = 0.25
 # This share of the error is used if variances are shared. The rest allows for comparisons whose scatter differs in ways
 # that the theory does not cover, and for those that deviate together.
 SHARED_ERROR_SHARE = 0.92
-# A row borrows nothing if chance explains its scatter with less than this probability.
+# An estimate gets no prior if chance explains its scatter with less than this probability.
 LEAST_SCATTER_P = 0.02
 # A smaller difference of log variances counts as none.
 LEAST_APART = 1e-6

@@ -27,9 +27,9 @@ def dump(value: Any, **form: Any) -> str:
 def pick(value: object, names: str) -> dict[str, Any]:
     """Return these attributes of a value, in the types that JSON has: `target reason? workload=case.workload`.
 
-    A name may differ from that of the attribute, which may belong to another attribute; if that one is None, the value
-    is null. An empty text is null if its name ends with a question mark. A time changes its unit if the two names end
-    with different units, and parameters become an object.
+    A name may differ from that of the attribute. The attribute may belong to another attribute, as in `case.workload`;
+    if that one is None, the value is null. An empty text is null if its name ends with a question mark. A time changes
+    its unit if the two names end with different units, and parameters become an object.
     """
     picked = {}
     for word in names.split():

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.style import StyleType
 from rich.text import Text
 
-# All but ASCII that can be printed, line ends and tabs; most of it is harmless.
+# This matches all but printable ASCII, line ends and tabs; most of it is harmless.
 OBEYED = re.compile(r"[^\t\n -~]")
 COLOUR = re.compile(r"\x1b\[[0-9;:]{0,30}m")
 REDRAW = re.compile(r"[\r\b]+\n?")
@@ -43,7 +43,7 @@ class LogCleaner:
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
-        # What may be the first part of a sequence that the next chunk ends.
+        # This may be the first part of a sequence that the next chunk completes.
         self._held = ""
 
     def clean(self, chunk: bytes, *, final: bool = False) -> bytes:
@@ -57,7 +57,7 @@ class LogCleaner:
 
 def clean_log(text: str) -> str:
     """Return the whole text of a log, cleaned."""
-    # Nearly every log needs nothing.
+    # Nearly every log needs no cleaning.
     if not OBEYED.search(text):
         return text
     return OBEYED.sub(lambda character: _escape_character(character[0]), REDRAW.sub("\n", COLOUR.sub("", text)))

@@ -1,4 +1,4 @@
-"""Judges each target of a run by gates: what trips one, and what could trip one and is not shown."""
+"""Judges each target of a run by gates: what trips a gate, and what could trip one but is still undecided."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from orchestrator.model import ArmResult, Comparison, Evaluation, OutputComparis
 from orchestrator.reports.magnitudes import show_magnitude
 from orchestrator.results.sketches import show_share
 
-# These are in the way unless the user names others. A program returns nothing that could be compared.
+# These gates apply unless the user names others. A program returns nothing that could be compared.
 OF_PROGRAMS = "slower>10%,memory:more>25%,died"
 OF_WORKLOADS = f"{OF_PROGRAMS},output:differs"
 
@@ -33,12 +33,12 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class TargetJudgement:
-    """What gates say of a target against the baseline of its run."""
+    """The result of judging a target by gates, against the baseline of its run."""
 
     tripped: tuple[Obstacle, ...]
     # Each of these may be above its gate, as far as it was measured.
     open: tuple[Obstacle, ...]
-    # Whether at least one case was measured in both. If not, that nothing trips a gate says nothing.
+    # This is true if at least one case was measured in both. Otherwise, it means nothing that no gate was tripped.
     is_measured: bool
 
     @property
@@ -52,7 +52,7 @@ class TargetJudgement:
 
     @property
     def worst(self) -> Obstacle | None:
-        """What trips a gate by most; a death comes first, and then other results."""
+        """The obstacle that exceeds its gate by most; a death comes first, and then different results."""
         order = {DIED: 0, OUTPUT: 1}
         ranked = sorted(self.tripped, key=lambda each: (order.get(each.metric, 2), -each.distance))
         return next(iter(ranked), None)
@@ -76,7 +76,7 @@ def judge_target(evaluation: Evaluation, gates: Sequence[Gate], target: str) -> 
                     still_open.append(_describe_output(gate, output))
         elif gate.verdict != DIED:
             for row in _find_rows(evaluation, gate, target):
-                # Nothing is shown of what did not run, and more rounds would not change that.
+                # Nothing can be shown about a case that did not run, and more rounds would not change that.
                 if row.pair.arms[0].case in lost:
                     continue
                 if gate.matches(row):
@@ -109,7 +109,7 @@ def _find_rows(evaluation: Evaluation, gate: Gate, target: str) -> Iterator[Comp
 
 
 def _may_match(evaluation: Evaluation, gate: Gate, row: Comparison) -> bool:
-    """Return whether the interval of a row reaches beyond the gate's amount, or beyond its margin if it has none."""
+    """Return whether the interval of a row reaches beyond the gate's amount or, without an amount, the row's margin."""
     if row.ends is None:
         return True
     upper = row.ends[1] if gate.verdict == "slower" else -row.ends[0]

@@ -73,7 +73,7 @@ def _plain(cell: str | Text) -> str:
 
 
 def _name_verdict(text: str) -> str:
-    """Return the class of a verdict, which has a mark in front of it."""
+    """Return the CSS class of a verdict, whose text begins with a mark."""
     return "-".join(word for word in text.split() if word.isalpha())
 
 

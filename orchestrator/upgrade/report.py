@@ -1,4 +1,4 @@
-"""The page of an upgrade: go or not, because of what, and what was measured for it; also as an object."""
+"""The page of an upgrade: the decision, the reasons, and the measurements behind it; also as an object."""
 
 import re
 import shlex
@@ -26,12 +26,12 @@ from orchestrator.terminal.strict_json import OF_DIFFERENCE, OF_RATIO, pick
 from orchestrator.terminal.text import clip, safe_text
 from orchestrator.upgrade.judgement import Obstacle, TargetJudgement, judge_target
 from orchestrator.upgrade.run import UpgradeOutcome
-from orchestrator.upgrade.state import BETWEEN, HELPED, RUN, WHY, Given
+from orchestrator.upgrade.state import BETWEEN, HELPED, RUN, WHY, CodeWarning
 from orchestrator.why.ends import read_target
 
 SCHEMA = "tfcompare.upgrade/1"
 Decision = Literal["go", "go with a flag", "not yet", "not measured"]
-# The rows of the page: what they are called, and their metric.
+# These are the rows of the page, by metric, and their names.
 ASPECTS = {
     TIME: "speed", "step": "a step of fit", "first": "first call", "memory": "memory", RESULTS: "results",
     "import": "import", "size": "disk",
@@ -40,8 +40,8 @@ MOST_OBSTACLES, MOST_WARNINGS, MOST_REQUIREMENTS = 6, 10, 6
 # Lines are cut to these lengths; causes have long names, and their figures follow.
 LONGEST, LONGEST_CAUSE = 150, 320
 NARROWEST = 14
-UNTESTED = ("other inputs", "a long training")
-# What a warning says about its end: `removed in NumPy 2.0`, `will be an error in a future version`.
+UNTESTED = ("other inputs", "long training runs")
+# A warning says when its subject ends: `removed in NumPy 2.0`, `will be an error in a future version`.
 REMOVED = re.compile(
     r"\b(?:removed|an error|disabled|dropped|unsupported|disallowed|changed?)\b[^.;]{0,40}?\b(?:in|after|from|by)\s+"
     r"(?P<when>(?:an?|the)\s(?:future|next|upcoming)[\w ]*?(?:version|release)s?"
@@ -51,7 +51,7 @@ REMOVED = re.compile(
 
 @dataclass(frozen=True)
 class AspectRow:
-    """What changes in one respect: the case in which it changes most for the worse, and the verdicts of all."""
+    """The change in one respect: the case in which it is worst, and the verdicts of all cases."""
 
     metric: str
     worst: Comparison | OutputComparison
@@ -121,7 +121,7 @@ class UpgradeAnswer:
 
     @property
     def open(self) -> tuple[Obstacle, ...]:
-        """What could be above a gate in the target that is proposed, as far as it was measured."""
+        """The obstacles that may exceed a gate in the proposed target, as far as they were measured."""
         judged = self.helped[self.flag] if self.decision == "go with a flag" else self.judged
         return judged.open if judged else ()
 
@@ -167,7 +167,7 @@ class UpgradeAnswer:
         return "" if old is None or new is None else f"last loss of fit: {old:.6g} -> {new:.6g}"
 
     @property
-    def own_warnings(self) -> tuple[Given, ...]:
+    def own_warnings(self) -> tuple[CodeWarning, ...]:
         return tuple(each for each in self.outcome.state.warnings or () if each.own)
 
     @property
@@ -181,17 +181,17 @@ class UpgradeAnswer:
 
 
 def find_removal(text: str) -> str:
-    """Return when what a warning is about ends, as its text says, or ''."""
+    """Return when the subject of a warning ends, according to its text, or ''."""
     match = REMOVED.search(text)
     return " ".join(match["when"].split()) if match else ""
 
 
 def tell_decision(answer: UpgradeAnswer) -> str:
-    """Return the first line: the decision, and because of what."""
+    """Return the first line: the decision and its reason."""
     old, new = answer.names
     unshown = _name_open(answer.open)
     if answer.decision == "not measured":
-        return f"NOT MEASURED: no case has a result in {old} and in {new}."
+        return f"NOT MEASURED: no case has a result in both {old} and {new}."
     assert answer.judged
     if answer.decision == "go":
         return f"GO: {new} passes all gates against {old}{unshown}."
@@ -204,7 +204,7 @@ def tell_decision(answer: UpgradeAnswer) -> str:
 
 def _name_open(obstacles: Sequence[Obstacle]) -> str:
     metrics = dict.fromkeys(ASPECTS.get(each.metric, each.metric) for each in obstacles)
-    return f", not shown: {', '.join(metrics)}" if metrics else ""
+    return f" (not shown for: {', '.join(metrics)})" if metrics else ""
 
 
 def _tell_tripped(judged: TargetJudgement) -> list[str]:
@@ -255,7 +255,7 @@ def describe_upgrade(answer: UpgradeAnswer) -> str:
 
 
 def _table(answer: UpgradeAnswer, width: int) -> Grid:
-    """Return the table in which most fits; long names of targets go first, since the page begins with them."""
+    """Return the fullest table that fits; long target names are left out first, since the page begins with them."""
     has_several = any(row.verdicts.total() > 1 for row in answer.aspects)
     rows = [read_cells(answer, row) for row in answer.aspects]
     rows.append(("what dies", *count_dead(answer), "", "", "", ""))
@@ -310,7 +310,7 @@ def list_sections(answer: UpgradeAnswer) -> Iterator[tuple[str, list[str]]]:
         yield "what was tried in its place", [_tell(text, judged) for text, judged in answer.helped.items()]
     if answer.between:
         best = answer.best_between
-        said = f"the newest release between that passes is {best}" if best else "none is shown to pass"
+        said = f"the newest release that passes is {best}" if best else "none is shown to pass"
         yield f"between: {said}", [_tell(text, judged) for text, judged in answer.between.items()]
     if warned := list_warnings(answer):
         yield "what will break next", warned
@@ -320,7 +320,7 @@ def list_sections(answer: UpgradeAnswer) -> Iterator[tuple[str, list[str]]]:
         yield "training", [answer.losses]
 
 
-def tell_moves(evaluation: Evaluation, gates: str) -> tuple[str, ...]:
+def describe_targets(evaluation: Evaluation, gates: str) -> tuple[str, ...]:
     """Return a line for each target of a run: whether it passes these gates against the baseline."""
     corrected, baseline = correct_for_report(evaluation), evaluation.plan.targets[0]
     others = (target for target in evaluation.plan.targets if target != baseline and not target.control)
@@ -351,7 +351,7 @@ def list_warnings(answer: UpgradeAnswer) -> list[str]:
     return lines
 
 
-def _by_place(own: Sequence[Given]) -> Iterator[tuple[tuple[str, int], Given]]:
+def _by_place(own: Sequence[CodeWarning]) -> Iterator[tuple[tuple[str, int], CodeWarning]]:
     seen = set()
     for given in own:
         # Several cases may run the same line.
@@ -371,7 +371,7 @@ def list_requirements(answer: UpgradeAnswer) -> list[str]:
 
 def _limit(lines: list[str], most: int) -> list[str]:
     left = len(lines) - most
-    return [*lines[:most], *([f"and {left} more, which --format json has"] if left > 0 else [])]
+    return [*lines[:most], *([f"and {left} more, which --format json lists"] if left > 0 else [])]
 
 
 def list_next(answer: UpgradeAnswer) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The course of an upgrade: both ends, the warnings, what a change comes from, what helps, and the releases between."""
+"""The course of an upgrade: both ends, the warnings, the cause of a change, what helps, and the releases between."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -50,8 +50,8 @@ from orchestrator.upgrade.state import (
     HELPED,
     RUN,
     WHY,
-    Given,
-    Measured,
+    CodeWarning,
+    MeasuredRun,
     Requirement,
     UpgradeQuestion,
     UpgradeState,
@@ -65,10 +65,10 @@ from orchestrator.why.state import WhyQuestion, holds_question
 STOPS = (Interrupted, EngineUnavailable, ContractBroken)
 # A part that has less time than this would show nothing.
 LEAST_S = 20.0
-# The cause takes this share of the time for what follows, and the run that checks what helps takes this share.
+# The search for the cause gets the first share of the time left, and the run that checks what helps the second.
 OF_CAUSE, OF_HELP = 0.55, 0.5
 MOST_HELPING, MOST_BETWEEN = 2, 3
-# Nothing of a case explains these.
+# Nothing in a case explains these metrics.
 NOT_ASKED = frozenset((SIZE, "import"))
 
 
@@ -119,7 +119,7 @@ class UpgradeOutcome:
 def begin_upgrade(question: UpgradeQuestion, folder: Path | None, view: View) -> tuple[Path, UpgradeState]:
     """Check the question, and return its folder and state; a folder that already holds it is continued.
 
-    Without an old target, it is the active environment, whose packages are written into the folder.
+    Without an old target, the active environment is used, and its packages are written into the folder.
     """
     created = datetime.now(UTC).replace(microsecond=0)
     folder = folder or Path("runs") / f"upgrade-{created:%Y%m%d-%H%M%S}"
@@ -168,7 +168,7 @@ def resume_upgrade(folder: Path, question: UpgradeQuestion | None = None, index_
 
 
 def read_upgrade_outcome(folder: Path) -> UpgradeOutcome:
-    """Return an upgrade as far as its folder has it, which may be another person's: nothing of it is executed."""
+    """Return an upgrade as far as its folder holds it. The folder may be another person's: nothing in it is run."""
     return UpgradeOutcome(stored.read_upgrade(folder), folder)
 
 
@@ -295,18 +295,18 @@ class _Upgrade:
             try:
                 done = self.actions.resume(more, self.view)
             except NothingSelected:
-                self._keep_run(name, known or Measured(targets=()), done=True)
+                self._keep_run(name, known or MeasuredRun(targets=()), done=True)
                 return
         else:
             done = self.actions.measure(options, self.view)
         stopped = isinstance(done.error, STOPS)
         targets = tuple(zip(map(str, done.evaluation.plan.targets), texts, strict=False))
-        self._keep_run(name, Measured(targets=targets, seconds=done.evaluation.seconds), done=not stopped)
+        self._keep_run(name, MeasuredRun(targets=targets, seconds=done.evaluation.seconds), done=not stopped)
         if stopped:
             assert done.error
             raise done.error
 
-    def _keep_run(self, name: str, run: Measured, *, done: bool) -> None:
+    def _keep_run(self, name: str, run: MeasuredRun, *, done: bool) -> None:
         self.keep(runs={**self.state.runs, name: replace(run, is_done=done)})
 
     def _collect_warnings(self, new: str) -> None:
@@ -314,7 +314,7 @@ class _Upgrade:
         self.view.say("what will break next: running again, to collect warnings")
         cases = self.actions.warn(planned, self.view)
         given = dict.fromkeys(
-            Given(
+            CodeWarning(
                 kind=each.kind, text=each.text, place=each.place, line=each.line, own=each.own, case=of_case.case.label
             )
             for of_case in cases
@@ -324,7 +324,7 @@ class _Upgrade:
         self.keep(warnings=tuple(given), notes=(*self.state.notes, *notes))
 
     def _find_help(self, found: TargetJudgement, old: str, new: str) -> tuple[str, ...]:
-        """Ask why the largest obstacle came, and return the targets that may help."""
+        """Ask for the cause of the largest obstacle, and return the targets that may help."""
         worst = next((each for each in (found.worst, *found.tripped) if each and each.metric not in NOT_ASKED), None)
         if worst is None or self.state.more_left_s < LEAST_S:
             return ()
@@ -343,7 +343,7 @@ class _Upgrade:
 
 
 def _ask_about(worst: Obstacle, old: str, new: str, run: RunOptions, budget_s: float) -> WhyQuestion:
-    # The cause of a death is found by what runs, whatever is measured there.
+    # The cause of a death is found by whether a call runs, whatever is measured.
     metric = TIME if worst.metric in (DIED, "step") else RESULTS if worst.metric == RESULTS else worst.metric
     options = replace(run, metrics=None, of_gates=(), budget_s=None, out=None)
     if not run.program:

@@ -1,8 +1,8 @@
-"""The stored state of an upgrade: what is asked, and each part of the answer as soon as it is there.
+"""The stored state of an upgrade: the question, and each part of the answer as soon as it is available.
 
 FOLDER/upgrade.json    everything, written as a whole after every part
 FOLDER/run/            both ends, as `tfcompare run` leaves it
-FOLDER/why/            why the largest change came, as `tfcompare why` leaves it
+FOLDER/why/            why the largest change occurred, as `tfcompare why` leaves it
 FOLDER/helped/         the old end and what may help, as `tfcompare run` leaves it
 FOLDER/between/        the old end and releases between the two, as `tfcompare run` leaves it
 FOLDER/logs/           output of the installs
@@ -39,10 +39,10 @@ class UpgradeQuestion:
     new: str
     run: RunOptions
     gates: str
-    # Both ends are measured this long, and after that everything else.
+    # Both ends are measured for `budget_s`, and after that everything else for `more_s`.
     budget_s: float
     more_s: float
-    # Whether causes, remedies and the releases between are measured if the answer is `not yet`.
+    # If this is set and the answer is `not yet`, causes, remedies and the releases between are also measured.
     remedies: bool = True
 
     def with_index(self, url: str | None) -> "UpgradeQuestion":
@@ -52,7 +52,7 @@ class UpgradeQuestion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class CodeWarning:
     """A warning that the code gets in the new target: a line of the user's own code, or a package."""
 
     __pydantic_config__ = STRICT
@@ -67,7 +67,7 @@ class Given:
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """A package of the user's: it stays as it is, gets another release, or cannot be had in the new target."""
+    """A package of the user's: it stays as it is, gets another release, or is not available in the new target."""
 
     __pydantic_config__ = STRICT
 
@@ -77,7 +77,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredRun:
     """A run of the upgrade: the names of its targets with their texts, and how long it took."""
 
     __pydantic_config__ = STRICT
@@ -98,13 +98,13 @@ class UpgradeState:
     host: dict[str, str | int | float | None]
     question: UpgradeQuestion
     engine: str | None = None
-    # The texts of both ends with the whole numbers of their versions, and their names.
+    # Each end has a name, and a text with the full number of its version.
     ends: tuple[tuple[str, str], ...] = ()
     requirements: tuple[Requirement, ...] = ()
-    # The runs by the name of their folder.
-    runs: dict[str, Measured] = field(default_factory=dict)
-    warnings: tuple[Given, ...] | None = None
-    # What `why` was asked about, '' for nothing; what it answered, and the time that it took.
+    # The key of a run is the name of its folder.
+    runs: dict[str, MeasuredRun] = field(default_factory=dict)
+    warnings: tuple[CodeWarning, ...] | None = None
+    # `asked` is what `why` was asked about, or '' for nothing; `why` is its answer, and `why_s` the time it took.
     asked: str = ""
     why: tuple[str, ...] = ()
     why_s: float = 0.0
@@ -112,7 +112,7 @@ class UpgradeState:
 
     @property
     def seconds(self) -> float:
-        """The time that was spent with measuring."""
+        """The time spent on measuring."""
         return sum(run.seconds for run in self.runs.values()) + self.why_s
 
     @property
@@ -155,7 +155,7 @@ def list_upgrade(state: UpgradeState) -> list[str]:
 
 def write_upgrade(folder: Path, state: UpgradeState) -> None:
     seal_upgrade(folder, state)
-    with files.writing(folder / STATE_FILE, f"what was measured is in {folder}"):
+    with files.writing(folder / STATE_FILE, f"the measurements are kept in {folder}"):
         files.write_atomically(folder / STATE_FILE, UPGRADE.stamp(_dump(state)) + b"\n")
 
 

@@ -19,7 +19,7 @@ def install_ends(options: RunOptions, folder: Path, view: View) -> tuple[End, En
         raise next(iter(failures.values()))
     ends = []
     for version in planned.selection.versions:
-        # The text of a target has the whole number of its version.
+        # The text of a target contains its full version number.
         text = version.changes.definition if version.changes else version.number
         facts = environments[version.name].facts
         ends.append(
@@ -50,7 +50,7 @@ def name_rest(old: End, new: End) -> str:
         return ""
     before, after = (_show_tensorflow(end) for end in (old, new))
     if before == after:
-        return f"TensorFlow {before}, another build of it"
+        return f"a different build of TensorFlow {before}"
     return f"{'' if old.changed.backend else 'TensorFlow '}{before} -> {after}"
 
 

@@ -37,7 +37,7 @@ from orchestrator.why.state import SEARCH, WhyState
 SCHEMA = "tfcompare.why/1"
 FINDING = f"verdict size {OF_RATIO} {OF_DIFFERENCE} rounds reason?"
 NARROWEST = 16
-# Of the functions in which two profiles differ, and of the mattering rungs, an answer has this many.
+# An answer lists at most this many functions in which two profiles differ, and this many rungs that matter.
 MOST_FUNCTIONS, MOST_CAUSES = 3, 3
 # The product of the rungs may differ from the whole by this much before a line names the gap.
 SHOWN_GAP = 0.03
@@ -184,7 +184,7 @@ def layout_answer(answer: WhyAnswer, width: int) -> RenderableType:
 
 
 def describe_findings(answer: WhyAnswer) -> tuple[str, ...]:
-    """Return what was found out: why both differ, or that they are not shown to."""
+    """Return what was found out: why the two differ, or that no difference is shown."""
     explanation = answer.explanation
     differs = explanation.death or (explanation.whole and explanation.whole.changed)
     return tuple(tell_answer(answer)) if differs else (f"measured side by side: {tell_whole(answer)}",)
@@ -223,7 +223,7 @@ def tell_whole(answer: WhyAnswer) -> str:
         return f"{explanation.death}"
     whole = explanation.whole
     if whole is None:
-        return "Nothing was measured yet."
+        return "Nothing has been measured yet."
     how = {"same": "is the same as", "inconclusive": "cannot be distinguished from"}.get(
         whole.verdict, phrase_comparison(whole.metric, whole.verdict)
     )
@@ -280,10 +280,10 @@ def tell_why(answer: WhyAnswer) -> Iterator[str]:
         if whole and whole.verdict == "same":
             yield "There is nothing to explain."
         elif whole and whole.changed:
-            yield "No single change is shown to have made it."
+            yield "No single change is shown to have caused it."
         return
     if len(explanation.rungs) == 1 and not explanation.death:
-        yield f"They differ in nothing else that can be undone, so it is {mattering[0].rung.title}."
+        yield f"They differ in nothing else that can be undone, so the cause is {mattering[0].rung.title}."
         return
     for rung in mattering[:MOST_CAUSES]:
         yield f"Why: {_tell_rung(rung, explanation)}"
@@ -310,7 +310,7 @@ def _tell_gap(answer: WhyAnswer) -> str:
     is_ratio = answer.state.question.metric == RESULTS or not METRICS[answer.state.question.metric].units
     if not is_ratio or abs(gap) <= SHOWN_GAP:
         return ""
-    return f"The whole is {math.exp(gap):.2f} times the product: some changes count more, or less, next to others."
+    return f"The whole is {math.exp(gap):.2f} times the product: some changes matter more or less together."
 
 
 def tell_where(answer: WhyAnswer) -> Iterator[str]:
@@ -322,7 +322,7 @@ def tell_where(answer: WhyAnswer) -> Iterator[str]:
 
 def format_finding_of_counts(comparison: Comparison) -> str:
     more = "more" if comparison.verdict == "slower" else "fewer"
-    return f"a call runs {comparison.ratio:.3g} times as many Python functions, so {more} of them"
+    return f"a call runs {more} Python functions: {comparison.ratio:.3g} times as many"
 
 
 def tell_when(answer: WhyAnswer) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The stored state of a question: what is asked, the ladders that were measured, and what was found next to them.
+"""The stored state of a question: what is asked, the ladders that were measured, and what else was found.
 
 FOLDER/why.json      everything, written as a whole after every step
 FOLDER/steps/NN/     the run of each step, as `tfcompare run` leaves it
@@ -42,7 +42,7 @@ class WhyQuestion:
     # All ladders together measure at most this long.
     budget_s: float
     metric: Followed = TIME
-    # Whether the release that brought the largest change is searched.
+    # If set, the release that brought the largest change is searched for.
     search: bool = True
 
     @property
@@ -100,14 +100,14 @@ class WhyState:
     # These say what could not be undone, and why.
     notes: tuple[str, ...] = ()
     searched: bool = False
-    # The folder of the profile, below that of the question.
+    # This is the folder of the profile, below that of the question.
     profile: str = ""
-    # The time that the search took.
+    # The search took this many seconds.
     search_s: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """The time that was spent with measuring."""
+        """The time that was spent on measuring."""
         spent = sum(step.seconds for step in self.ladders) + self.search_s
         return spent + (self.remedies.seconds if self.remedies else 0.0)
 

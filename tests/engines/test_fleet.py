@@ -196,7 +196,7 @@ def test_a_second_copy_waits_for_a_second_host(scene: FleetScene):
     again = scene.resume("half", *flags)
     assert again.returncode == 4
     for ended in (done, again):
-        assert "a: it has the other copy, and each copy needs another host" in ended.stderr
+        assert "a: it has the other copy, and each copy needs a different host" in ended.stderr
         assert "one host alone has measured own[style=eager,size=1]" in " ".join(ended.stdout.split())
         assert "two hosts" not in ended.stdout
     assert RunFolder(scene.folder / "half" / "replicas" / "2").read_manifest().hosts == ()

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from orchestrator import contract
-from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
-from orchestrator.engines import ENGINES, Engine, Started, WorkerPaths
+from orchestrator.catalog.gpu_support import NO_GPUS, GpuSupport
+from orchestrator.engines import ENGINES, Engine, StartedWorker, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.round_range import first_rounds
@@ -227,13 +227,13 @@ class Dressing:
     stage: Stage
     facts: EnvironmentFacts
 
-    def start(self, paths: WorkerPaths, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> StartedWorker:
         if self.facts.target in self.stage.broken:
             raise EnvironmentFailed("does not start", target=self.facts.target)
         self.stage.on_start(self.facts.target)
         self.stage.workload_folders.append(paths.own_workloads)
         self.stage.seeds.append(paths.seed)
-        return Started(Actor(self.stage, self.facts.target, stream), ("/suite",), str(stream))
+        return StartedWorker(Actor(self.stage, self.facts.target, stream), ("/suite",), str(stream))
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def play(
     folder: Path,
     plan: Plan,
     stage: Stage,
-    fitting: Fitting = NO_GPUS,
+    fitting: GpuSupport = NO_GPUS,
     view: View | None = None,
     *,
     keep_going: bool = False,

@@ -6,7 +6,7 @@ from pathlib import Path
 from orchestrator.catalog.trust import Trust
 from orchestrator.fleet.machines import FleetMachine, NamedFleet
 from orchestrator.plan.request import RunOptions
-from orchestrator.upgrade.state import Given, Measured, Requirement, UpgradeQuestion, UpgradeState
+from orchestrator.upgrade.state import CodeWarning, MeasuredRun, Requirement, UpgradeQuestion, UpgradeState
 from orchestrator.why.ladder import Ladder, Rung
 from orchestrator.why.state import LadderStep, RemedyStep, WhyQuestion, WhyState
 from tests.support.builders import NEW, OLD, case
@@ -43,9 +43,9 @@ MOVED = UpgradeState(
     ),
     engine="venv", ends=(("2.8.4", "2.8.4"), ("2.20.0", "2.20.0")),
     requirements=(Requirement(text="pandas==1.3.5", outcome="cannot move", reason="no wheel for this Python"),),
-    runs={"run": Measured(targets=(("2.8.4", "2.8.4"), ("2.20.0", "2.20.0")), seconds=300.0, is_done=True)},
+    runs={"run": MeasuredRun(targets=(("2.8.4", "2.8.4"), ("2.20.0", "2.20.0")), seconds=300.0, is_done=True)},
     warnings=(
-        Given(
+        CodeWarning(
             kind="DeprecationWarning", text="gone in 3.0", place="train.py", line=12, own=True, case="python train.py"
         ),
     ),

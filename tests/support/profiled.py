@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.model import Case
-from orchestrator.model.profile import Frame, Function, Node, Profile, ProfiledArm, Spent, Stacks
+from orchestrator.model.profile import CallTimes, Frame, Function, Node, Profile, ProfiledArm, Stacks
 from orchestrator.profiling.model import Heading, ProfileResult
 from tests.support.builders import MS, NEW, OLD, RUN, target, targets
 
@@ -33,8 +33,8 @@ def function(
         file=file,
         line=line,
         name=name,
-        start=Spent(calls=2 if start else 0, own_ns=int(start * MS), cumulative_ns=int(start * MS)),
-        later=Spent(calls=calls, own_ns=int(own * MS), cumulative_ns=int(whole * MS)),
+        start=CallTimes(calls=2 if start else 0, own_ns=int(start * MS), cumulative_ns=int(start * MS)),
+        later=CallTimes(calls=calls, own_ns=int(own * MS), cumulative_ns=int(whole * MS)),
     )
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from orchestrator.nightly.schedule.units import Planned, Schedule
+from orchestrator.nightly.schedule.units import PlannedSchedule, Schedule
 
-PLANNED = Planned(
+PLANNED = PlannedSchedule(
     at="02:30",
     missed="catch-up",
     flags=("--versions", "2.13,nightly", "--suite", "studies"),
@@ -20,7 +20,7 @@ PLANNED = Planned(
 )
 
 
-def planned(**fields: Any) -> Planned:
+def planned(**fields: Any) -> PlannedSchedule:
     return replace(PLANNED, **fields)
 
 

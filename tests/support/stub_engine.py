@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import WORKLOADS
-from orchestrator.engines import Outlook, Started, WorkerPaths
+from orchestrator.engines import Outlook, StartedWorker, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.layers import Uv
@@ -33,13 +33,13 @@ class Environment:
     def uv(self) -> Uv:
         raise EnvironmentFailed("a stub gets no packages", target=self.facts.target)
 
-    def start(self, paths: WorkerPaths, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> StartedWorker:
         if self.fails:
             raise EnvironmentFailed(self.fails, target=self.facts.target)
         self.act()
         variables = {**worker_variables(), "PYTHONPATH": str(self.stub), "HOME": str(self.stub), **self.variables}
         channel = ProcessChannel([sys.executable, str(WORKLOADS / "worker.py")], variables, paths.log)
-        return Started(channel, (str(paths.own_workloads),), str(stream))
+        return StartedWorker(channel, (str(paths.own_workloads),), str(stream))
 
 
 @dataclass

@@ -253,9 +253,7 @@ class Gpus(unittest.TestCase):
             list_physical_devices=lambda kind: list(range(len(details))), get_device_details=lambda gpu: details[gpu]
         )
         tf = types.SimpleNamespace(__version__="2.13.0", config=types.SimpleNamespace(experimental=config))
-        self.assertEqual(
-            compat.gpus(tf), [{"name": "NVIDIA H100", "capability": "9.0"}, {"name": "", "capability": ""}]
-        )
+        self.assertEqual(compat.gpus(tf), [{"name": "NVIDIA H100", "capability": "9.0"}, {"name": "", "capability": ""}])
 
     def test_an_old_tensorflow_tells_a_sentence(self):
         sentence = "device: 0, name: Tesla V100-SXM2-16GB, pci bus id: 0000:00:1e.0, compute capability: 7.0"

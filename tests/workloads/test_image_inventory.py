@@ -79,9 +79,7 @@ class Distributions(Folder):
     def test_an_egg_has_no_record(self):
         write(self.path("old-1.0-py3.7.egg-info"), "Name: old\nVersion: 1.0\n")
         write(self.path("new-2.0.egg-info", "PKG-INFO"), "Name: new\nVersion: 2.0\n")
-        self.assertEqual(
-            sorted(image_inventory.distributions(self.folder)), [("new", "2.0", None), ("old", "1.0", None)]
-        )
+        self.assertEqual(sorted(image_inventory.distributions(self.folder)), [("new", "2.0", None), ("old", "1.0", None)])
 
 
 class Files(Folder):

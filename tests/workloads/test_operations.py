@@ -17,16 +17,12 @@ STATEFUL = {"Sin": False, "Cos": False, "Identity": False, "While": False, "Assi
 
 
 def node(name: str, op: str = "Sin", *needed: str, **functions: str) -> Namespace:
-    attributes = {
-        key: Namespace(func=Namespace(name=value), list=Namespace(func=[])) for key, value in functions.items()
-    }
+    attributes = {key: Namespace(func=Namespace(name=value), list=Namespace(func=[])) for key, value in functions.items()}
     return Namespace(name=name, op=op, input=needed, attr=attributes)
 
 
 def function(*nodes: Namespace, ret: str = "", control: str = "") -> Namespace:
-    return Namespace(
-        node_def=nodes, ret={"result": ret} if ret else {}, control_ret={"control": control} if control else {}
-    )
+    return Namespace(node_def=nodes, ret={"result": ret} if ret else {}, control_ret={"control": control} if control else {})
 
 
 def measure(functions: Mapping[str, Namespace], name: str = "f") -> int:

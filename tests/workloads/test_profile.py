@@ -90,9 +90,7 @@ class Names(unittest.TestCase):
         file, line, name = places().of(Model.predict.__code__)
         self.assertEqual((file, name), ("test_profile.py", "Model.predict"))
         self.assertEqual(line, Model.predict.__code__.co_firstlineno)
-        inner = [
-            code for code in places.__code__.co_consts + traced.__code__.co_consts if isinstance(code, types.CodeType)
-        ]
+        inner = [code for code in places.__code__.co_consts + traced.__code__.co_consts if isinstance(code, types.CodeType)]
         for code in inner:
             self.assertIn(".<locals>.", places().of(code)[2])
 

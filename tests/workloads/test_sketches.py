@@ -131,9 +131,7 @@ class Parts(unittest.TestCase):
     def test_no_part_is_left_out(self):
         parts = [draw(40) for _ in range(100)] + [7, "text", None, numpy.float32(1)]
         kept = read(parts)
-        self.assertEqual(
-            (len(kept["parts"]), kept["others"]["count"]), (sketches.MOST_PARTS, 104 - sketches.MOST_PARTS)
-        )
+        self.assertEqual((len(kept["parts"]), kept["others"]["count"]), (sketches.MOST_PARTS, 104 - sketches.MOST_PARTS))
         self.assertLess(len(sketch(parts)), 2**15)
         for place, other in ((16, draw(40) + 1), (99, -draw(40)), (100, 8), (101, "another"), (102, ()), (103, 2.0)):
             changed = parts[:place] + [other] + parts[place + 1 :]

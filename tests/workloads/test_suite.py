@@ -28,6 +28,7 @@ CONSTANTS = ("PARAMS", "COMPARISONS", "EXCLUDE")
 # These say how a separate process ended or what it printed, and compute nothing.
 ABOUT_PROCESSES = ("epoch_end", "import_messages")
 
+
 class Workload:
     """A workload file as the host sees it: parsed, never run."""
 
@@ -69,10 +70,7 @@ class Results:
         for tree in trees:
             self._read(tree, False)
         self.steps = [
-            step
-            for build in self.functions["build"]
-            for value in self._returns(build)
-            for step in self._callables(value)
+            step for build in self.functions["build"] for value in self._returns(build) for step in self._callables(value)
         ]
         self.returned = [found for step in self.steps for value in self._returns(step) for found in self._follow(value)]
 
@@ -463,15 +461,11 @@ class Suites(unittest.TestCase):
 
     def cases(self, suite):
         selectors = self.suites[suite]["cases"]
-        return [
-            case for selector in (sorted(ALL) if selectors == ["*"] else selectors) for case in self.select(selector)
-        ]
+        return [case for selector in (sorted(ALL) if selectors == ["*"] else selectors) for case in self.select(selector)]
 
     def test_each_has_a_summary(self):
         self.assertEqual(set(self.suites), {"smoke", "quick", "studies", "models", "backends", "full"})
-        self.assertTrue(
-            all(suite["summary"].endswith(".") or "?" in suite["summary"] for suite in self.suites.values())
-        )
+        self.assertTrue(all(suite["summary"].endswith(".") or "?" in suite["summary"] for suite in self.suites.values()))
 
     def test_no_case_is_in_a_suite_twice(self):
         for suite in self.suites:

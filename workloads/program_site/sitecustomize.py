@@ -2,6 +2,7 @@
 
 Nothing here may disturb the program, which has the same results and prints the same without this file.
 """
+
 import os
 import sys
 
@@ -24,6 +25,7 @@ _file = os.environ.pop("TFCOMPARE_STEPS", "")
 if _file:
     try:
         import tfcompare_steps
+
         tfcompare_steps.watch(_file)
     except Exception as error:
         sys.stderr.write(f"tfcompare: steps are not timed: {error}\n")
@@ -31,6 +33,7 @@ _file = os.environ.pop("TFCOMPARE_WARNINGS", "")
 if _file:
     try:
         import tfcompare_warnings
+
         tfcompare_warnings.watch(_file)
     except Exception as error:
         sys.stderr.write(f"tfcompare: warnings are not collected: {error}\n")

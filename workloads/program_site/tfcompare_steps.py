@@ -4,6 +4,7 @@ Every Keras has `fit` in a module with one of a few names, and its callbacks nex
 the call of `fit`, and so includes tracing. Later steps of an epoch are timed from the end of one to the end of another,
 and so leave out what happens between epochs.
 """
+
 import contextlib
 import functools
 import importlib
@@ -16,8 +17,12 @@ import time
 # Modules whose names end like this define `fit`. Their names without the last parts, as many as given, are those of the
 # packages with the callbacks.
 HOMES = {
-    "keras.engine.training": 2, "keras.engine.training_v1": 2, "keras.src.engine.training": 2,
-    "keras.src.engine.training_v1": 2, "keras.src.backend.tensorflow.trainer": 3, "keras.src.backend.jax.trainer": 3,
+    "keras.engine.training": 2,
+    "keras.engine.training_v1": 2,
+    "keras.src.engine.training": 2,
+    "keras.src.engine.training_v1": 2,
+    "keras.src.backend.tensorflow.trainer": 3,
+    "keras.src.backend.jax.trainer": 3,
     "keras.src.backend.torch.trainer": 3,
 }
 MOST_LOSSES = 1000
@@ -103,7 +108,7 @@ def wrap(fit, package, record):
         if hasattr(given, "callbacks"):
             given.append(own)
         elif len(args) > place:
-            args = args[:place] + (present + [own],) + args[place + 1:]
+            args = args[:place] + (present + [own],) + args[place + 1 :]
         else:
             kwargs["callbacks"] = present + [own]
         record.begin_fit()

@@ -4,6 +4,7 @@ Python's own warnings are read where they are given, so that no filter of the pr
 of its warnings into its log. A warning belongs to the user's code if a line of it is what the warning is about; all others
 come from inside packages, which only their authors can change.
 """
+
 import contextlib
 import json
 import logging
@@ -64,7 +65,7 @@ class Collector(logging.Handler):
             text = record.getMessage()
             place = CALLED_FROM.match(text)
             if place:
-                self.add(DeprecationWarning, text[place.end():], place.group("file"), int(place.group("line")))
+                self.add(DeprecationWarning, text[place.end() :], place.group("file"), int(place.group("line")))
             else:
                 self.add(UserWarning, text, record.pathname, record.lineno)
 
@@ -88,7 +89,7 @@ class Collector(logging.Handler):
     def _find_own(self, file):
         """Return the path of a file of the user's below its folder, or ''."""
         path = os.path.realpath(file)
-        inner = next((path[len(folder):] for folder in self.folders if path.startswith(folder)), "")
+        inner = next((path[len(folder) :] for folder in self.folders if path.startswith(folder)), "")
         return inner[:200] if os.path.isfile(path) else ""
 
 

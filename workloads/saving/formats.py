@@ -1,4 +1,5 @@
 """The formats of saved models: how each is written and read, and in which versions it does not exist."""
+
 import os
 
 import numpy

@@ -1,4 +1,5 @@
 """Load a model that was saved before; the host writes which there are."""
+
 import os
 
 from workloads.saving import task

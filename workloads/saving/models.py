@@ -5,6 +5,7 @@ has the same functions, of which only `build` is needed. Some shapes come from r
 two layers of one type (keras#18830), a model inside a Sequential (keras#19959), a bidirectional LSTM (keras#18913),
 lookups that were adapted (tf-keras#369), a registered loss (keras#20806).
 """
+
 from functools import lru_cache
 
 import numpy

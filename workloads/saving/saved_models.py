@@ -1,4 +1,5 @@
 """Save models, or load models that another version saved; the host copies this file next to what they need."""
+
 import os
 
 from workloads.saving import task

@@ -3,6 +3,7 @@
 The answers are files in the worker's results folder, because a line of the protocol has a limit, and because the
 answers before a crash say which model crashed.
 """
+
 import contextlib
 import importlib.util
 import json

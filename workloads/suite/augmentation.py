@@ -54,6 +54,8 @@ LAYERS = {
     "rotation": (("RandomRotation", (0.1,)),),
     "contrast": (("RandomContrast", (0.2,)),),
     "reported": (
-        ("RandomFlip", ("horizontal",)), ("RandomFlip", ("vertical",)), ("RandomTranslation", (0.2, 0.2)),
+        ("RandomFlip", ("horizontal",)),
+        ("RandomFlip", ("vertical",)),
+        ("RandomTranslation", (0.2, 0.2)),
     ),
 }

@@ -36,9 +36,7 @@ def build(tf, params):
     weights = {0: 0.5, 1: 2.0} if params["weights"] == "with" else None
 
     def train(epochs):
-        history = model.fit_generator(
-            batches(), steps_per_epoch=STEPS, epochs=epochs, class_weight=weights, verbose=0
-        )
+        history = model.fit_generator(batches(), steps_per_epoch=STEPS, epochs=epochs, class_weight=weights, verbose=0)
         return history.history["loss"][-1]
 
     train(EPOCHS[params["epochs"]])

@@ -34,7 +34,7 @@ def build(tf, params):
         compat.adam(keras, 1e-3, "eager"),
         loss=keras.losses.BinaryCrossentropy(label_smoothing=0.05),
         metrics=[keras.metrics.AUC(name="auc")] if params["metric"] == "auc" else [],
-        **compat.compile_jit(model, False)
+        **compat.compile_jit(model, False),
     )
     compat.fix_weights(model, 1)
     draw = numpy.random.RandomState(1)

@@ -89,7 +89,7 @@ def parallel(tf, possible):
 def matrices(count):
     """Return matrices whose products stay small."""
     draw = numpy.random.RandomState(1)
-    return [(draw.randn(SIZE, SIZE) / SIZE ** 0.5).astype("float32") for _ in range(count)]
+    return [(draw.randn(SIZE, SIZE) / SIZE**0.5).astype("float32") for _ in range(count)]
 
 
 OPTIMIZATIONS = {"folding": folding, "sharing": sharing, "parallel": parallel}

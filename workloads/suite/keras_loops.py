@@ -23,7 +23,13 @@ from workloads.suite import predict
 
 PARAMS = {
     "which": (
-        "compile_flag", "eager_loops", "graph_loops", "tf_keras_calls", "keras_calls", "conversions", "lstm_share",
+        "compile_flag",
+        "eager_loops",
+        "graph_loops",
+        "tf_keras_calls",
+        "keras_calls",
+        "conversions",
+        "lstm_share",
     ),
 }
 

@@ -20,7 +20,7 @@ def build(tf, params):
         rows = v1.placeholder(tf.float32, (None, FEATURES))
         x, before = rows, FEATURES
         for width in WIDTHS:
-            weights = (draw.randn(before, width) / before ** 0.5).astype("float32")
+            weights = (draw.randn(before, width) / before**0.5).astype("float32")
             # This is a variable, because a constant would be packed for oneDNN once, and in the log each call packs it.
             x = v1.nn.bias_add(tf.matmul(x, v1.get_variable(f"w{width}", initializer=weights)), tf.zeros((width,)))
             x = x if width == WIDTHS[-1] else tf.nn.relu(x)

@@ -22,8 +22,17 @@ from workloads import compat
 
 PARAMS = {
     "which": (
-        "unused_gather", "print_side_effect", "variables", "execution", "inner_code", "objects", "types",
-        "outer_value", "tf_print", "saved_graph", "run_eagerly",
+        "unused_gather",
+        "print_side_effect",
+        "variables",
+        "execution",
+        "inner_code",
+        "objects",
+        "types",
+        "outer_value",
+        "tf_print",
+        "saved_graph",
+        "run_eagerly",
     ),
 }
 

@@ -55,15 +55,15 @@ def import_run(
         loaded = load_run(run)
     if loaded.evaluation.broken:
         raise ContractBroken(
-            f"{run} is not imported, for what is in the history stays there: {'; '.join(loaded.evaluation.broken)}"
+            f"{run} is not imported, because imports are permanent: {'; '.join(loaded.evaluation.broken)}"
         )
     plan = loaded.plan
     if plan.run in store.list_runs():
-        raise UsageError(f"run {plan.run} is in the history {store.path} already; nothing was added")
+        raise UsageError(f"run {plan.run} is already in the history {store.path}; nothing was added")
     points = of_run(loaded, "screen", day, _names(name or (), [str(version) for version in plan.targets]))
     if not points:
         raise NothingSelected(
-            f"{run} compares no version with {plan.targets[0]}, its first one: a history consists of such comparisons"
+            f"{run} compares no version with its first one, {plan.targets[0]}; a history consists of such comparisons"
         )
     path = store.append(points)
     timed = sum(point.effect is not None for point in points)
@@ -78,7 +78,7 @@ def _names(texts: Sequence[str], versions: Sequence[str]) -> dict[str, str]:
     for text in texts:
         build, _, name = text.partition("=")
         if not build or not name:
-            raise UsageError(f"--name {text!r}: a version of the run and its name, e.g. 2.22.0.dev20261121=nightly")
+            raise UsageError(f"--name {text!r}: expected BUILD=NAME, e.g. 2.22.0.dev20261121=nightly")
         if build not in versions[1:]:
             from orchestrator.catalog import did_you_mean
 

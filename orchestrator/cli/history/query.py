@@ -10,7 +10,7 @@ from orchestrator.cli.options import FormatFlags, HistoryFlags, choice, with_opt
 from orchestrator.cli.talk import say
 from orchestrator.terminal.text import print_table
 
-# `sql_output` writes these formats, but imports pyarrow; a test keeps them equal.
+# `sql_output` has the same list, but importing it would load pyarrow; a test keeps the two lists equal.
 QUERY_FORMATS = ("table", "csv", "json", "parquet")
 
 app = typer.Typer()

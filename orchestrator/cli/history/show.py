@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHOW = "show"
 EMPTY = (
     "there is nothing in the history {path} yet: `tfcompare nightly run --versions 2.13,nightly` measures a first "
-    "night, `tfcompare history import RUN` adds a run that is there, --history FOLDER looks elsewhere"
+    "night, `tfcompare history import RUN` adds an existing run, and --history FOLDER looks in another folder"
 )
 HISTORY = r"""Show the results of nightly runs: all series and alarms, or one case night by night, with a plot.
 
@@ -105,7 +105,7 @@ def show(
         str | None, typer.Option("--device", help="Show only this device: cpu or gpu.", metavar="DEVICE")
     ] = None,
     metric: Annotated[
-        str, choice("--metric", "metric", OF_SERIES, "What to show of the cases.", several=True)
+        str, choice("--metric", "metric", OF_SERIES, "Metrics to show for each case.", several=True)
     ] = "time",
     every: Annotated[
         bool, typer.Option("--all", help="Show every night and every series, including controls and those that ended.")

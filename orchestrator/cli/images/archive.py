@@ -47,7 +47,7 @@ def save_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
         say(f"saving {', '.join(status.tag for status in chosen)}: about {sizes.format_size(needed)}")
         with _progress("saving", needed, quiet) as report_bytes:
             archive.save(client, file, chosen, needed, report_bytes)
-    say(f"written: {file} ({sizes.format_size(file.stat().st_size)}); there: tfcompare images load {file.name}")
+    say(f"written: {file} ({sizes.format_size(file.stat().st_size)}); next: tfcompare images load {file.name}")
 
 
 @app.command("load")
@@ -108,7 +108,7 @@ def load_images(
     if digests:
         path = user_data.write_digests(digests)
         for name, digest in digests.items():
-            say(f"{name} is {digest} from now on ({path})")
+            say(f"locked {name} to {digest} ({path})")
     for other, numbers in ready.items():
         with_base = f" with --base '{other}' or TFCOMPARE_BASE" if other else ""
         say(f"ready{with_base}: {', '.join(dict.fromkeys(numbers))}")

@@ -53,7 +53,8 @@ def build_images(
         str | None,
         typer.Option(
             "--name",
-            help="Additional name for each image, e.g. 'mine:{version}-{flavour}'. A new build takes the name over.",
+            help="Additional name for each image, e.g. 'mine:{version}-{flavour}'. When an image is rebuilt, the "
+            "name moves to the new image.",
             metavar="NAME",
         ),
     ] = None,

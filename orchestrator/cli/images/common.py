@@ -42,11 +42,9 @@ def current_images(images: "Inventory", named: "tuple[Version, ...]", base: str 
     """Return the current images of the named versions, or of all versions if none is named."""
     chosen = images.current(named)
     here = {status.image.version for status in chosen}
-    advice = (
-        f"{_other_base(images, base)}`tfcompare images build` makes it, `tfcompare images list` shows what there is"
-    )
+    advice = f"{_other_base(images, base)}`tfcompare images build` builds one, `tfcompare images list` lists all images"
     if absent := [version.number for version in named if version.number not in here]:
-        raise EnvironmentFailed(f"{', '.join(absent)}: no image of it is current; {advice}")
+        raise EnvironmentFailed(f"{', '.join(absent)}: no image is current; {advice}")
     if not chosen:
         raise NothingSelected(f"no image is current; {advice}")
     return chosen

@@ -47,4 +47,4 @@ def prune_images(
         spared = prune.remove_garbage(client, garbage)
     for image in spared:
         print(f"left alone: {image.name}: {image.why}")
-    print("freed what could be" if spared else f"freed about {sizes.format_size(garbage.frees)}")
+    print("freed everything that could be freed" if spared else f"freed about {sizes.format_size(garbage.frees)}")

@@ -87,7 +87,7 @@ def run(
     versions: Annotated[
         str,
         typer.Option(
-            help="Versions to follow, e.g. nightly,2.13; the first that is pinned is the reference.",
+            help="Versions to follow, e.g. nightly,2.13; the first pinned version is the reference.",
             show_default=False,
             metavar="VERSIONS",
         ),
@@ -149,8 +149,9 @@ def run(
             "--saved-models",
             "format",
             FORMATS,
-            "Then save models in every version, load them in every other, as `tfcompare models` does, and report those "
-            "that were ok the last time and no longer are. Formats to save in, or all.",
+            "After measuring, save models in these formats (or all), load them in all versions as `tfcompare models` "
+            "does, "
+            "and report models that were ok last time and no longer are.",
             first=(ALL,),
             several=True,
         ),
@@ -243,7 +244,7 @@ def name_nights(context: typer.Context) -> str:
 def _list_models_flags(context: typer.Context, formats: str, machines: PlaceFlags) -> tuple[str, ...]:
     """Return the flags with which `tfcompare models` makes the table of a night."""
     if not machines.fleet().is_local:
-        raise UsageError("--saved-models works on this machine alone: leave it out with --on")
+        raise UsageError("--saved-models works only on this machine, so it cannot be combined with --on")
     named = parse.parse_names(formats)
     return ("--formats", ",".join(FORMATS if ALL in named else named), *flags_as_given(context, OF_MODELS))
 
@@ -261,7 +262,7 @@ def flags_as_given(context: typer.Context, passed: frozenset[str] = PASSED) -> t
 def ending(summary: "NightReport") -> BaseException | None:
     """Return the error that determines the exit code of a nightly run.
 
-    What aborted the run comes first, then an alarm, then what could not be measured.
+    An error that aborted the run comes first, then an alarm, then anything that could not be measured.
     """
     if summary.failure:
         return summary.failure

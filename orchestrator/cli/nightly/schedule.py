@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from orchestrator.catalog.version import FlavourName
     from orchestrator.nightly.due import Missed
     from orchestrator.nightly.schedule.status import ScheduleStatus
-    from orchestrator.nightly.schedule.units import Planned, Schedule
+    from orchestrator.nightly.schedule.units import PlannedSchedule, Schedule
 
 # Each device has its own server, because docker-compose.yml has both; their nights wait for each other.
 SERVERS: "Mapping[FlavourName, str]" = {"cpu": "nightly-serve-cpu", "gpu": "nightly-serve-gpu"}
-# A scheduled night needs these variables of the current environment to be the same as one started by hand.
+# A scheduled nightly run gets these variables of the current environment, so that it equals one started by hand.
 CARRIED = re.compile(
     "HOME|PATH|LANG|LC_ALL|TZ|DOCKER_.*|XDG_(DATA|CACHE|CONFIG|RUNTIME)_(HOME|DIR)|(SSL|REQUESTS|CURL|PIP|UV|TFCOMPARE)_.*"
     "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
@@ -124,7 +124,7 @@ def install(
     for other, _ in before:
         if other.title != chosen.title:
             other.uninstall()
-            print(f"removed, since {chosen.title} does this now: what {other.title} had")
+            print(f"removed the schedule of {other.title}, because {chosen.title} starts the nightly runs now")
     following = next_after(now, time_of_day(at))
     print(f"the next nightly run starts at {following:%Y-%m-%d %H:%M %Z}, in {format_hours_minutes(following - now)}")
 
@@ -148,7 +148,7 @@ def status(
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import status as standing
 
-    schedules = list(_standings())
+    schedules = list(_find_statuses())
     if quiet:
         if not schedules or any(schedule.wrong for schedule in schedules):
             raise typer.Exit(NothingSelected.exit_code)
@@ -161,7 +161,7 @@ def status(
         for line in standing.describe_status(schedule, now):
             print(escape_unprintable(line))
     if not schedules:
-        print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
+        print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` schedules runs")
         if running := lock.holder():
             print(f"now: a nightly run has been in progress since {running.since:%Y-%m-%d %H:%M} (pid {running.pid})")
 
@@ -229,7 +229,7 @@ def _schedule(
     from orchestrator.history.location import VARIABLE, history_path
     from orchestrator.nightly.due import time_of_day
     from orchestrator.nightly.schedule.status import now
-    from orchestrator.nightly.schedule.units import Planned, Schedule
+    from orchestrator.nightly.schedule.units import PlannedSchedule, Schedule
     from orchestrator.plan.request import check_judge
 
     begins = time_of_day(at)
@@ -237,10 +237,10 @@ def _schedule(
     night = _parse_as_run(context, words)
     asked = night.params
     if asked["if_due"] is not None:
-        raise UsageError("--if-due: a schedule adds it by itself; its time is that of --at")
+        raise UsageError("--if-due: leave it out; a schedule adds this flag itself, with the time of --at")
     if env_file is not None and not env_file.is_file():
         raise UsageError(f"--env-file {env_file}: no such file")
-    # These facts name this machine in its nights, and take a moment to find out.
+    # These facts identify this machine in its nightly runs, and take a moment to collect.
     from orchestrator.machine.host import host_facts
 
     history = history_path(asked["history"])
@@ -250,7 +250,7 @@ def _schedule(
     parse.refuse_logins(command_line.words, "a schedule")
     environment, notes = _environment(command_line.words, env_file)
     notes += _readable_by_others([env_file, asked["notify_file"]])
-    planned = Planned(
+    planned = PlannedSchedule(
         at=f"{begins:%H:%M}",
         missed=cast("Missed", missed),
         flags=command_line.words,
@@ -341,19 +341,17 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
             continue
         if redact.may_be_secret(name, value):
             if env_file is None:
-                notes.append(
-                    f"{name} may hold a secret and is not written down; a file that --env-file names can hold it"
-                )
+                notes.append(f"{name} may hold a secret and is not stored; write it to a file and pass --env-file FILE")
         else:
             carried[name] = value
     for word in words:
         for match in VALUE_OF.finditer(word):
             if match["name"] not in carried and env_file is None:
-                notes.append(f"{match[0]} has no value at night unless a file that --env-file names has one")
+                notes.append(f"{match[0]} will have no value at night; set it in a file and pass --env-file FILE")
     return carried, notes
 
 
-def _standings() -> "Iterable[ScheduleStatus]":
+def _find_statuses() -> "Iterable[ScheduleStatus]":
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import schedulers, units
     from orchestrator.nightly.schedule import status as standing
@@ -373,7 +371,7 @@ def _standings() -> "Iterable[ScheduleStatus]":
             yield standing.find_status(planned, by, _events(planned), running, now)
 
 
-def _events(planned: "Planned") -> list[Any]:
+def _events(planned: "PlannedSchedule") -> list[Any]:
     # This module also reads Parquet files, and is slow to import.
     from orchestrator.history.store import Store
 

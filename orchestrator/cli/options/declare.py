@@ -58,7 +58,11 @@ def choice(
     if several or len(shown) > WIDEST_VALUES:
         shown = f"{noun.upper()},..." if several else noun.upper()
         # The help may already name each value and explain it.
-        help = help if all(value in help for value in parser.values) else f"{help} One of {', '.join(parser.values)}."
+        help = (
+            help
+            if all(value in help for value in parser.values)
+            else f"{help} {'Any' if several else 'One'} of {', '.join(parser.values)}."
+        )
     return typer.Option(flag, parser=parser, metavar=shown, help=help, **more)
 
 

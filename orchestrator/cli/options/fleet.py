@@ -23,8 +23,8 @@ class PlaceFlags(Group):
         str,
         typer.Option(
             "--on",
-            help="Machines to measure on: local; auto, for those of `fleet up` or else of a Ray cluster; or "
-            "ray://HEAD:PORT.",
+            help="Machines to measure on: local; auto (those registered with `fleet up`, or else the Ray cluster of "
+            "this machine); or ray://HEAD:PORT.",
             metavar="FLEET",
         ),
     ] = LOCAL

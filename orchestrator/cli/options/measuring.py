@@ -36,7 +36,8 @@ class JudgeFlags(Group):
             "--judge",
             "time",
             get_args(Judge),
-            "Time that decides verdicts: wall, or cpu, the CPU time of a step, which other processes disturb less.",
+            "Time that decides verdicts: wall (elapsed time), or cpu (CPU time of a step, less affected by other "
+            "processes).",
         ),
     ] = "wall"
 

@@ -18,7 +18,7 @@ class DataFlags(Group):
         typer.Option(
             "--data",
             help="Let workloads read PATH, which is outside their folder. NAME is a key of a workload's DATA, or a "
-            "link in the folder; in `tfcompare run`, a program after -- may take PATH alone. Repeatable.",
+            "link in the folder; with `tfcompare run` and a program after --, PATH alone is enough. Repeatable.",
             metavar="NAME=PATH",
         ),
     ] = None

@@ -36,7 +36,7 @@ unixconn.UnixHTTPConnection = _UnixConnection
 
 
 def connect_engine(timeout_s: float = 60) -> docker.DockerClient:
-    """Return a client of the engine that DOCKER_HOST or the default socket names; raise EngineUnavailable."""
+    """Return a client of the engine that DOCKER_HOST or the default socket names, or raise EngineUnavailable."""
     try:
         # This asks the engine for its version, so an engine that does not answer is noticed here.
         return docker.from_env(timeout=timeout_s)
@@ -69,7 +69,7 @@ def find_root_cause(error: BaseException) -> str:
     if "Permission denied" in text:
         return "permission denied on its socket: is this user in the docker group?"
     if "No such file" in text:
-        return "its socket is not there"
+        return "its socket does not exist"
     if "Connection refused" in text:
         return "its socket exists, but no engine listens on it"
     return text.splitlines()[0] if text else type(error).__name__

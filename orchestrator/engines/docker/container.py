@@ -352,7 +352,7 @@ class ContainerChannel:
             raise ChannelClosed(self._describe_end()) from error
 
     def receive(self, timeout_s: float) -> str:
-        self._files.check_in_time()
+        self._files.check_if_due()
         line = self._lines.take(timeout_s, self._files.check)
         if line is None:
             raise ChannelClosed(self._describe_end())

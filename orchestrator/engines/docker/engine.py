@@ -10,7 +10,7 @@ from docker.errors import ImageNotFound
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import architectures, lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
-from orchestrator.engines import BUILD_TIME, SOURCE, WHEELS, Outlook, Started, WorkerPaths
+from orchestrator.engines import BUILD_TIME, SOURCE, WHEELS, Outlook, StartedWorker, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import find_variables
 from orchestrator.engines.docker import container, image, limits, nvidia, own_image, probe, uv_container
@@ -47,7 +47,7 @@ class DockerEnvironment:
     def client(self) -> docker.DockerClient:
         return self.clients.of_thread()
 
-    def start(self, paths: WorkerPaths, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> StartedWorker:
         try:
             client = self.client
         except EngineUnavailable as gone:
@@ -92,7 +92,7 @@ class DockerEnvironment:
         folders = (f"{container.ROOT}/workloads/suite", *own)
         name = self.facts.details.get("tag") or self.facts.details.get("image", "")
         remedy = f"`docker image rm {name}` removes it; run again for a new one"
-        return Started(channel, folders, f"{container.ROOT}/results/{stream.name}", self.tensorflow, remedy)
+        return StartedWorker(channel, folders, f"{container.ROOT}/results/{stream.name}", self.tensorflow, remedy)
 
     def build(self, folder: Path, log: BuildLog) -> None:
         work = uv_container.WORK

@@ -1,6 +1,6 @@
 """Translate folders for a tfcompare that runs in a container of the same Docker engine.
 
-A folder that such a container mounts has another path outside, and a folder that it does not mount does not exist
+A folder that such a container mounts has a different path outside it, and any other folder does not exist outside.
 there.
 """
 
@@ -24,7 +24,7 @@ OWN_ID = re.compile(r"/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)
 
 
 def mounts(client: docker.DockerClient) -> dict[Path, Path] | None:
-    """Return the paths outside of this container's mounts, or None if it is not a container of this engine."""
+    """Return the outside paths of this container's mounts, or None if it is not a container of this engine."""
     try:
         match = OWN_ID.search(MOUNTS.read_text(errors="replace"))
     except OSError:
@@ -57,14 +57,14 @@ def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) 
     """
     engine_path = find_engine_path(path, mounted)
     if path.is_file() and not _readable(path):
-        raise EnvironmentFailed(f"{path}: workers of root run as another user, who cannot read it; chmod o+r {path}")
+        raise EnvironmentFailed(f"{path}: root's workers run as another user, who cannot read it; run chmod o+r {path}")
     if engine_path and (not read_only or path.is_file() or _readable(path)):
         return engine_path
     if read_only and (engine_path := find_engine_path(_copy(path), mounted)):
         return engine_path
     raise EnvironmentFailed(
         f"the Docker engine does not see {path if not read_only else cache()}: tfcompare runs in a container, and that "
-        "folder is in no volume of it. Mount one there, as docker-compose.yml does"
+        "folder is in none of its volumes. Mount one there, as docker-compose.yml does"
     )
 
 

@@ -1,4 +1,4 @@
-"""A user's own image that contains TensorFlow: it is used as it is, with the one package that it may lack mounted.
+"""A user's own image that contains TensorFlow: it is used unchanged; only a package that it may lack is mounted.
 
 An image is inspected only once, because that takes a while and an image never changes.
 """
@@ -48,12 +48,12 @@ def find_own_image(client: docker.DockerClient, version: str, reference: str, lo
     """Return the image with this name, pulled unless it is here; raise EnvironmentFailed if it cannot be used."""
     if not image.local_id(client, reference) and (message := image.pull(client, reference, log)):
         raise EnvironmentFailed(
-            f"{reference} is neither here nor could it be pulled: {message.strip()}", target=version
+            f"{reference} is not on this machine and could not be pulled: {message.strip()}", target=version
         )
     found = client.images.get(reference)
     built_for, here = found.attrs.get("Architecture", ""), find_architecture().image
     if built_for != here:
-        raise EnvironmentFailed(f"{reference} is an image for {built_for}, and this needs {here}", target=version)
+        raise EnvironmentFailed(f"{reference} is an image for {built_for}, not for {here}", target=version)
     identity = str(found.id)
     inside = _look_once(client, identity, version, reference, log, runtime)
     if inside.imported.error or not inside.imported.tensorflow:
@@ -72,7 +72,7 @@ def _look_once(
     log.line(f"looking into {reference}")
     inside = look_inside(client, identity, version, own=True, runtime=runtime)
     if isinstance(inside, str):
-        raise EnvironmentFailed(f"{reference}: nothing could be learned from inside: {inside}", target=version)
+        raise EnvironmentFailed(f"{reference} could not be inspected: {inside}", target=version)
     # If this cannot be written, the image is inspected again the next time.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def find_library(facts: EnvironmentFacts, options: EngineOptions, uv: Uv) -> Pat
     python = catalog.minor(facts.python)
     if python not in known:
         raise EnvironmentFailed(
-            f"{reference} has Python {facts.python} and no {NEEDED}; tfcompare brings it for {', '.join(known)}",
+            f"{reference} has Python {facts.python} and no {NEEDED}; tfcompare has it only for {', '.join(known)}",
             target=facts.target,
         )
     layer = make_layer((f"{NEEDED}=={known[python].pyarrow}",), facts, options, uv)

@@ -56,14 +56,14 @@ def find_user_mode(client: docker.DockerClient, info: Mapping[str, Any]) -> str:
     else:
         if first:
             raise EngineUnavailable(
-                f"this is {kind}, and a container there was tried: {first}",
+                f"this is {kind}, and a test container failed there: {first}",
                 "use another Docker engine, or --engine venv",
             )
     return PODMAN if kind == PODMAN else "Docker"
 
 
 def _describe(client: docker.DockerClient, info: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return the kind of an engine, and the ways to map users that are to be tried; both are empty for a usual one."""
+    """Return an engine's kind and the ways of mapping users to try; both are empty for an ordinary engine."""
     listed = security.read_option_names(info)
     if any(PODMAN in str(part.get("Name")) for part in client.version().get("Components") or ()):
         return PODMAN, ("", "keep-id")
@@ -130,7 +130,7 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
     mounted = host_paths.mounts(client)
     user = security.find_user()
     programs = [Path("/", name) for name in PROGRAMS if Path("/", name).is_dir() and not Path("/", name).is_symlink()]
-    # If tfcompare runs in a container, these are folders of the machine outside, which also has programs.
+    # If tfcompare runs in a container, these are folders of the host, which also has programs there.
     mounts = [Mount(str(path), str(path), type="bind", read_only=True) for path in programs]
     for name, read_only in (("in", True), ("out", False)):
         # A read-only source might be copied for root so that all users can read it, which would defeat the trial.
@@ -158,7 +158,7 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
         container.remove_container(client.api, created["Id"])
     if code != 0 or PRIVATE not in output:
         last = (output.replace(PRIVATE, "").strip().splitlines() or [f"it ended with {code}"])[-1]
-        return f"user {user[0]} cannot read and write there what belongs to user {user[0]} here ({last[:200]})"
+        return f"user {user[0]} in it cannot read and write files of user {user[0]} here ({last[:200]})"
     return _judge(folder, user[0])
 
 
@@ -171,7 +171,7 @@ def _judge(folder: Path, uid: int) -> str:
     values = dict(re.findall(r"^(\w+):\s*(.*)", read("status"), re.MULTILINE))
     owner = (folder / "out" / "status").lstat().st_uid
     if owner != uid:
-        return f"what user {uid} writes there belongs to user {owner} here"
+        return f"files that user {uid} writes in it belong to user {owner} on this machine"
     if set(values.get("Uid", "").split()) != {str(uid)}:
         return f"it was asked for user {uid} and runs as {values.get('Uid')}"
     if int(values.get("CapEff", "f"), 16) or int(values.get("CapPrm", "f"), 16):
@@ -179,7 +179,7 @@ def _judge(folder: Path, uid: int) -> str:
     if values.get("NoNewPrivs") != "1":
         return "it may gain privileges (no-new-privileges is ignored)"
     if values.get("Seccomp") != "2":
-        return "no seccomp filter holds for it"
+        return "no seccomp filter applies to it"
     if networks := [name for name in re.findall(r"^\s*([^\s:]+):", read("network"), re.MULTILINE) if name != "lo"]:
         return f"it has a network ({', '.join(networks)})"
     with suppress(OSError):

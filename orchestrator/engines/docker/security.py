@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Root's workers run as this user, who owns no files. If they ran as root, they could leave files that make other users
-# root outside.
+# root outside the container.
 UNPRIVILEGED = 65532
 # The keys are engines, and the values say how their containers map users if not in the engine's own way.
 _modes: dict[tuple[str, str], str] = {}

@@ -129,7 +129,7 @@ class _Response:
         try:
             data: bytes = self._response.raw.read(size)
         except (HTTPError, OSError) as error:
-            raise Trouble(f"{self._host} broke off: {reason(error)}") from error
+            raise Trouble(f"the connection to {self._host} broke: {reason(error)}") from error
         return data
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from orchestrator.errors import UsageError
 TIMEOUT_S = (15, 60)
 RETRIES = Retry(total=3, backoff_factor=0.3, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
 
-# The longest lists of files, those of nightly packages, have a few megabytes.
+# The longest lists of files, those of nightly packages, take up a few megabytes.
 MOST_PAGE_BYTES, CHUNK_BYTES = 32 * 2**20, 2**16
 
 
@@ -37,7 +37,7 @@ class Upstream:
             fine = False
         if not fine:
             # The message contains no part of the address, because that may contain a password.
-            raise UsageError("--index-url: it is an address like https://HOST/simple, with or without USER:PASSWORD@")
+            raise UsageError("--index-url: give an address like https://HOST/simple, with or without USER:PASSWORD@")
         if ca_bundle and not ca_bundle.is_file():
             raise UsageError(f"--ca-bundle {ca_bundle}: there is no such file")
         self.host = parts.hostname or ""
@@ -104,7 +104,7 @@ class Wheelhouse:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise UsageError(f"--wheelhouse {folder}: there is no such folder; it is to hold the wheels of the locks")
+            raise UsageError(f"--wheelhouse {folder}: there is no such folder; it must hold the wheels of the locks")
         self._folder = folder
         if not any(map(project_of, self._names())):
             raise UsageError(f"--wheelhouse {folder}: there is no package in it; docs/images.md says how to fill one")
@@ -118,7 +118,7 @@ class Wheelhouse:
 
 
 def project_of(filename: str) -> str:
-    """Return the project that a file belongs to, spelled as in indexes, or '' if the file is no package."""
+    """Return the project that a file belongs to, spelled as in indexes, or '' if the file is not a package."""
     parse = parse_wheel_filename if filename.endswith(".whl") else parse_sdist_filename
     with suppress(InvalidWheelFilename, InvalidSdistFilename):
         return str(parse(filename)[0])

@@ -1,6 +1,6 @@
 """Environments made from others: hard links to all that they share, so that only the difference is installed.
 
-A target that changes one package of a version thus takes seconds and the room of that package. Nothing that is
+A target that changes one package of a version thus takes seconds and only that package's space. Nothing that is
 installed later writes into a shared file: pip removes a file's name before it writes a new file of that name.
 """
 
@@ -37,7 +37,7 @@ def describe_python(interpreter: Interpreter) -> str:
 
 
 def read_environment(path: Path) -> dict[str, object]:
-    """Return what a complete environment says of itself, or nothing."""
+    """Return what a complete environment records about itself, or an empty dict."""
     with suppress(OSError, ValueError):
         marker = json.loads((path / MARKER).read_text())
         if isinstance(marker, dict):

@@ -29,7 +29,7 @@ from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.child_environment import pass_variables
-from orchestrator.engines import BUILD_TIME, SOURCE, WHEELS, Outlook, Started, WorkerPaths, build_errors
+from orchestrator.engines import BUILD_TIME, SOURCE, WHEELS, Outlook, StartedWorker, WorkerPaths, build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
 from orchestrator.engines.docker.limits import share_processes
@@ -65,7 +65,7 @@ GPU_CODE = "gpu-code"
 CONDITIONAL = re.compile(r"^([\w.-]+)[^#\n]*;", re.MULTILINE)
 # These say why a version cannot be in a virtual environment, and what to do about it.
 NO_IMAGES = ("an image runs on the docker engine only", "take --engine docker")
-NO_LIBRARIES = ("its CUDA comes with an image, and not as packages", "take --engine docker, or 2.5 and newer")
+NO_LIBRARIES = ("its CUDA comes with an image, and not as packages", "take --engine docker, or version 2.5 or newer")
 
 
 def environments_folder() -> Path:
@@ -87,7 +87,7 @@ class VenvEnvironment:
     def uv(self) -> LocalUv:
         return LocalUv(self.options)
 
-    def start(self, paths: WorkerPaths, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> StartedWorker:
         # A user's keras.json, or files that another run has left, must not affect some versions and not others.
         asked = {**dict(self.options.variables), **self.facts.variables}
         variables = {**(self._add_gpu(asked) if self.options.gpu else asked), **describe_layers(paths.layers)}
@@ -101,7 +101,7 @@ class VenvEnvironment:
             raise self._explain_start(argv[0], error) from error
         users = (str(paths.own_workloads.resolve()),) if paths.own_workloads else ()
         remedy = f"remove {self.path} and run again to install it again"
-        return Started(channel, (str(BUILTIN), *users), str(stream.resolve()), self.tensorflow, remedy)
+        return StartedWorker(channel, (str(BUILTIN), *users), str(stream.resolve()), self.tensorflow, remedy)
 
     def build(self, folder: Path, log: BuildLog) -> None:
         argv = [*_modules(self.path), *WHEEL, "--wheel-dir", str(folder / WHEELS), str(folder / SOURCE)]
@@ -258,7 +258,7 @@ class VenvEngine:
             name = version.number or version.name
             alike = environments_folder() / f"of-{name}-{interpreter.version}"
             with (
-                exclusive(alike, lambda: log.line(f"another environment of {name} is made; waiting for it")),
+                exclusive(alike, lambda: log.line(f"another environment of {name} is being made; waiting for it")),
                 hold_donor(environments_folder(), described, interpreter) as donor,
             ):
                 if donor:
@@ -282,7 +282,7 @@ class VenvEngine:
     ) -> None:
         asking = self._index.variables(log)
         pip = self._pip(path, asking)
-        # The pip that comes with the Python only installs the locked one; unpacking it saves two seconds.
+        # Python's own pip is needed only to install the locked one; unpacking it saves two seconds.
         own = ["--without-pip"] if interpreter.pip else []
         self._run(version, [str(interpreter.path), "-I", "-m", "venv", *own, str(path)], asking, log)
         if interpreter.pip:
@@ -308,7 +308,7 @@ class VenvEngine:
         self._run(version, [str(interpreter.path), "-I", "-m", "venv", "--without-pip", str(path)], asking, log)
         link_from(donor.path, path)
         pins = [*lockfile.read_lock(flavour.pip_lock), *lockfile.read_lock(flavour.lock)]
-        # pip leaves an installed package alone if a wheel of the same number is in a file.
+        # pip leaves an installed package alone if a wheel in a file has the same version number.
         replaced = {lockfile.normalize(pins[-1].name)} & donor.changed if flavour.wheel else set()
         if removed := sorted(donor.gone | replaced):
             self._run(version, [*_modules(path), "pip", "uninstall", *QUIET, "--yes", *removed], asking, log)
@@ -350,7 +350,7 @@ def _without_resolving(flavour: Flavour) -> tuple[str, ...]:
     """Return pip's options for a lock, which is complete, so that nothing is left to resolve.
 
     Builds are not isolated, so that the few source packages are built with the locked setuptools and not with one
-    fetched unlocked.
+    that is fetched without a lock.
     """
     return "--no-deps", "--no-build-isolation", catalog.forbid_builds(flavour.lock)
 
@@ -396,7 +396,7 @@ def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLo
             build()
         return lock.share() and ready.exists()
 
-    wait(share, lambda: log.line(f"another process installs or uses {path.name}; waiting for it"))
+    wait(share, lambda: log.line(f"another process is installing or using {path.name}; waiting for it"))
 
 
 def _join_keys(options: EngineOptions) -> str:
@@ -446,5 +446,5 @@ def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
     if failure:
         return EnvironmentFailed(f"cannot write {path}: {failure}", target=version)
     return EnvironmentFailed(
-        f"cannot write {path}: {error.strerror}", "TFCOMPARE_CACHE names another folder", target=version
+        f"cannot write {path}: {error.strerror}", "set TFCOMPARE_CACHE to another folder", target=version
     )

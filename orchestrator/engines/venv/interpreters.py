@@ -45,7 +45,7 @@ def missing(numbers: tuple[str, ...], ban: str = "") -> str:
     forbidden = f"; {ban} forbids downloading it" if ban else ""
     allow = ", allow downloads" if ban else ""
     return (
-        f"it needs Python {' or '.join(numbers)}, and none was found on PATH, under pyenv, among uv's or tfcompare's"
+        f"it needs Python {' or '.join(numbers)}, but none was found on PATH or among those of pyenv, uv and tfcompare"
         f"{describe_broken(numbers)}{forbidden}. "
         f"Get one with `pyenv install {numbers[0]}`{allow}, or use --engine docker"
     )

@@ -11,7 +11,7 @@ from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.options import EngineOptions
 
-# The archives for Linux on x86-64 have 21 MB (3.8), 28 MB (3.7) and 31 MB (3.11).
+# The archives for Linux on x86-64 are 21 MB (3.8), 28 MB (3.7) and 31 MB (3.11).
 SIZE_MB = 30
 # uv no longer lists a build of Python 3.7; this list names the last one, which is still published.
 OWN_LIST = Path(__file__).with_name("pythons.json")
@@ -88,5 +88,5 @@ def find_uv_cause(output: str) -> str:
     if "No download found" in output:
         return "there is no build for this machine"
     causes = [match["text"] for match in CAUSE.finditer(output)]
-    last = causes[-1] if causes else (output.strip().splitlines() or ["uv fails without a message"])[-1]
+    last = causes[-1] if causes else (output.strip().splitlines() or ["uv failed without a message"])[-1]
     return DETAILS.sub("", last.removeprefix("error: ")).strip()

@@ -76,7 +76,7 @@ def _enter(parent: Path, pid: int) -> _Group | None:
         return None
     group = _Group(folder, lock)
     try:
-        if not _shares_cpus(folder):
+        if not _has_cpu_share(folder):
             (folder / "cgroup.procs").write_text(str(pid))
             return group
     except OSError:
@@ -85,8 +85,8 @@ def _enter(parent: Path, pid: int) -> _Group | None:
     return None
 
 
-def _shares_cpus(folder: Path) -> bool:
-    """Return whether a cgroup has its own share of the CPUs; those of version 1 that are used have none."""
+def _has_cpu_share(folder: Path) -> bool:
+    """Return whether a cgroup has its own share of the CPUs; the cgroups of version 1 that are used here have none."""
     with suppress(FileNotFoundError):
         return "cpu" in (folder / "cgroup.controllers").read_text().split()
     return False
@@ -102,14 +102,14 @@ def _limit(folder: Path, tasks: int) -> bool:
 
 
 def _kill(folder: Path) -> set[int]:
-    # A limit of 0 keeps processes, also those in cgroups inside, from starting others.
+    # A limit of 0 keeps processes, including those in nested cgroups, from starting others.
     _limit(folder, 0)
     pids: set[int] = set()
     for inner in folder.rglob("cgroup.procs"):
         with suppress(OSError):
             pids |= set(map(int, inner.read_text().split()))
     with suppress(OSError):
-        # This ends all at once; kernels before 5.14 and version 1 lack it.
+        # This ends all processes in one step; kernels before 5.14 and version 1 lack it.
         if (folder / "cgroup.kill").exists():
             (folder / "cgroup.kill").write_text("1")
     for pid in pids:

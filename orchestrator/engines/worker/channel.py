@@ -20,7 +20,7 @@ from orchestrator.engines.worker.cgroup import Cgroup
 from orchestrator.engines.worker.limits import WorkerFiles
 from orchestrator.engines.worker.marked import end_escaped
 
-# A worker has this long to leave in order, and then to end what its workloads have started.
+# A worker has this long to exit cleanly, and then to end what its workloads have started.
 EXIT_S, END_S = 2.0, 8.0
 # A worker's files are checked this often while an answer is awaited.
 LOOK_S = 1.0
@@ -175,7 +175,7 @@ class ProcessChannel:
             raise ChannelClosed(self._ending()) from error
 
     def receive(self, timeout_s: float) -> str:
-        self._files.check_in_time()
+        self._files.check_if_due()
         line = self._lines.take(timeout_s, self._files.check)
         if line is None:
             raise ChannelClosed(self._ending())
@@ -199,7 +199,7 @@ class ProcessChannel:
         if self._cgroup:
             self._cgroup.end()
         if self._process.wait() != 0:
-            # The first process did not end in order, so it may not have ended what left the group.
+            # The first process did not exit cleanly, so it may not have ended what left the group.
             end_escaped(self._scratch.path)
         # The reader closes the pipe itself. A daemon that a workload left behind may hold the other end forever.
         self._reader.join(EXIT_S)
@@ -229,7 +229,7 @@ def _start(argv: list[str], env: dict[str, str], log: Path) -> "subprocess.Popen
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            # Only the host gets a Ctrl-C: it ends its workers itself, after saving what they hold.
+            # Only this process gets a Ctrl-C: it ends its workers itself, after saving what they hold.
             start_new_session=True,
         )
 

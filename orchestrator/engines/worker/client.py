@@ -196,7 +196,7 @@ class WorkerClient:
         program: Sequence[str] = (), large: Sequence[str] = (), once: bool = False,
         count: Sequence[str] = (),
     ) -> Opened | Refused | Died:  # fmt: skip
-        """Open a replicate; `once` lets it make its first call and no other, and each in `count` two counted ones."""
+        """Open a replicate; with `once`, it makes only its first call; each name in `count` adds two counted calls."""
         order = {
             "kind": "open",
             "replicate": replicate,
@@ -253,7 +253,7 @@ class WorkerClient:
     def warn(
         self, case: Case, *, replicate: int, seed: int, timeout_s: float, program: Sequence[str], large: Sequence[str]
     ) -> tuple[Warned, ...] | Refused | Died:
-        """Run the case once, or the program; return what its code was warned of. The replicate has ended by then."""
+        """Run the case or the program once, and return the warnings it received. The replicate has ended by then."""
         order = {
             "kind": "warn",
             "replicate": replicate,

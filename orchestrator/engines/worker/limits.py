@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator import contract, files
 from orchestrator.terminal.text import LogCleaner
 
-# A log that is larger than the first is cut back to its end, which is then as large as the second.
+# A log larger than the first limit is cut: only its end is kept, up to the size of the second limit.
 MOST_LOG_BYTES, KEPT_LOG_BYTES = 10 * 2**20, 5 * 2**20
 # A worker writes one file. More files than this, or deeper folders, cannot be results.
 MOST_ENTRIES, DEEPEST = 500, 8
@@ -24,7 +24,7 @@ class WorkerFiles:
     results: Path | None = None
     _checked: float = field(default_factory=time.monotonic)
 
-    def check_in_time(self) -> None:
+    def check_if_due(self) -> None:
         """Check the files unless that was done a moment ago."""
         if time.monotonic() - self._checked > EVERY_S:
             self.check()
@@ -47,7 +47,7 @@ class WorkerFiles:
 
 
 def describe_excess(results: Path, most_bytes: int = contract.LARGEST_FILE) -> str:
-    """Describe what a folder of results has too much of, or return ''; a folder that cannot be read also counts."""
+    """Describe how a results folder exceeds its limits, or return ''; an unreadable folder also counts as excess."""
     entries = taken = 0
     waiting: list[tuple[str, ...]] = [()]
     while waiting:

@@ -1,7 +1,7 @@
 """Processes that escaped from their worker, found by the environment variables that they started with.
 
 A process that leaves its session stays a descendant of the worker's first process, which ends it. If that one was
-killed before, or was slower than what it had to end, the worker's scratch folder still marks all that it started: the
+killed before, or was too slow to end all of them, the worker's scratch folder still marks all that it started: the
 kernel shows the variables that a program began with, even if the program changes them later.
 """
 

@@ -32,9 +32,9 @@ from orchestrator.history.surroundings import first_after
 
 # Later nights show better where exactly a step began: two steps within this many days are the same.
 WOBBLE = timedelta(days=7)
-# A step is another one if its size, as a logarithm, has changed by more than this factor.
+# A step counts as a different one if its size, as a logarithm, has changed by more than this factor.
 MOST_RESIZED = 2
-# A recovery has to show in the last nights, at least and at most this many, by this many standard errors.
+# The mean of at least and at most this many last nights has to show a recovery, by this many standard errors.
 FEWEST_TO_RECOVER, MOST_TO_RECOVER, SURE_TO_RECOVER = 2, 14, 2.3
 
 
@@ -155,7 +155,7 @@ def _is_back(alarm: Alarm, segment: Segment) -> bool:
 
 
 def _find_left(alarm: Alarm, steps: Sequence[Change]) -> float | None:
-    """Return the ratio to the level before an alarm that is left of it, or None if the reported one still holds."""
+    """Return what remains of an alarm, as a ratio to the level before it, or None if the reported one still holds."""
     own, later = _find_own(alarm, steps), _find_later(alarm, steps)
     if alarm.is_provisional or state.is_by_machine(alarm) or not (own or later):
         return None
@@ -169,7 +169,7 @@ def _find_left(alarm: Alarm, steps: Sequence[Change]) -> float | None:
 
 
 def _is_already_reported(alarm: Alarm, change: Change) -> bool:
-    """Return whether a step needs no alarm, since the end of an earlier alarm or its remaining size reports it.
+    """Return whether a step needs no alarm, since the end or the remaining size of an earlier alarm already reports it.
 
     A step back after an established improvement is always news, and so is one after an alarm of the machine: no version
     undoes what a machine did.

@@ -1,7 +1,7 @@
 """Estimates how far the nights of a segment can be trusted.
 
-The reference's second measurement is taken into account. The variance of each night is derived from its rounds, from
-the control arm, whose true ratio is known, and from the differences between nights.
+The control arm measures the reference a second time and corrects the effects of the nights. The variance of each night
+is derived from its rounds, from the control arm, whose true ratio is known, and from the differences between nights.
 """
 
 import math
@@ -31,7 +31,7 @@ PRIOR_ROUNDS = 24
 # assumption that they do not counts as PRIOR_NIGHTS nights, and the variance is at least LEAST_TIMES the suggested one.
 PRIOR_NIGHTS = 20
 LEAST_TIMES = 0.5
-# The share of the night that screens suggest counts as this many nights with many rounds.
+# The share of variance due to the night, as screens suggest it, counts as this many nights with many rounds.
 PRIOR_SURE = 12
 # Rounds that were all alike, as with a clock that is read to the second, get this variance.
 EXACT = 1e-12
@@ -44,8 +44,8 @@ FEWEST_WEEKENDS, MOST_WEEKENDS, WEEKEND_DOUBT = 3, 8, 3.0
 OUTLIER = 3.0
 # The median of squares of a normal variable is this share of their mean.
 MEDIAN_SQUARE = 0.4549
-# A level that wanders has the correlation RESEMBLANCE with that of the night before. Levels wander if that shows by
-# WANDER_DOUBT standard errors, in stretches of at most STRETCH and at least SHORTEST nights.
+# A level that wanders has the correlation RESEMBLANCE with that of the night before. Levels wander if the correlation
+# exceeds WANDER_DOUBT standard errors, in stretches of at most STRETCH and at least SHORTEST nights.
 RESEMBLANCE, WANDER_DOUBT, STRETCH, SHORTEST = 0.7, 2.5, 10, 4
 # Such a short stretch shows only this share of the wandering, since its own mean also wanders.
 SHOWN = 0.55
@@ -149,7 +149,7 @@ def measure_wander(together: Iterable[Segment]) -> float:
         for part in stretches:
             strays, count = part - part.mean(), len(part)
             square = float(np.mean(strays**2))
-            # Neighbours among few nights seem opposed relative to their own mean, which the 1 corrects.
+            # Relative to their own mean, neighbours among few nights seem negatively correlated; the 1 corrects that.
             products += weight * variance * (float(strays[1:] @ strays[:-1]) / square + 1 if square else 0.0)
             doubt += weight**2 * variance**2 * (count - 2) ** 2 / (count - 1)
             total += weight * (count - 2)

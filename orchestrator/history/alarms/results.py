@@ -29,7 +29,7 @@ def judge_results(series: Series, alarms: Sequence[Alarm], today: date, now: dat
     if not nights or nights[-1].night != today:
         return
     is_open = sorted((alarm for alarm in alarms if state.is_open_alarm(alarm)), key=lambda alarm: alarm.night)
-    # The size of an alarm is what its night measured; later alarms are about larger differences.
+    # The size of an alarm is the difference measured on its night; later alarms are about larger differences.
     told = {night.night: _measure(night) for night in nights}
     known = 0.0
     for alarm in is_open:

@@ -9,7 +9,7 @@ from orchestrator.history.alarms.state import is_open_alarm
 from orchestrator.history.model import Alarm, Event, State, StateChanged
 
 # Users set these states; nightly runs set all others.
-SAID: tuple[State, ...] = ("known", "muted")
+SET_BY_USERS: tuple[State, ...] = ("known", "muted")
 
 
 def find_alarm(alarms: Sequence[Alarm], asked: str) -> Alarm:
@@ -32,14 +32,14 @@ def move_alarm(alarm: Alarm, state: State, note: str, now: datetime, until: date
     if not note.strip():
         raise UsageError(f"--note is empty: say why {alarm.id} is {state}, for later readers")
     if until and until < now.astimezone().date():
-        raise UsageError(f"--until {until} is over already")
+        raise UsageError(f"--until {until} is in the past")
     return StateChanged(at=now, alarm=alarm.id, state=state, note=note.strip(), until=until)
 
 
 def take_back(alarm: Alarm, events: Iterable[Event], note: str, now: datetime) -> StateChanged:
     """Return the event that restores the state which nightly runs gave the alarm before a user changed it."""
-    if alarm.state not in SAID:
+    if alarm.state not in SET_BY_USERS:
         raise UsageError(f"alarm {alarm.id} is {alarm.state}, neither muted nor known: there is nothing to take back")
     own = (event for event in events if isinstance(event, StateChanged) and event.alarm == alarm.id)
-    states = [event.state for event in own if event.state not in SAID]
+    states = [event.state for event in own if event.state not in SET_BY_USERS]
     return StateChanged(at=now, alarm=alarm.id, state=states[-1] if states else "new", note=note.strip())

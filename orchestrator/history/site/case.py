@@ -28,7 +28,7 @@ HOME = "../"
 HEIGHT_PX, CONTROL_PX = 220, 90
 # A list below a chart has at most this many entries; older ones are only counted.
 MOST_LISTED = 20
-# More signs than these would hide each other.
+# More signs than this would hide each other.
 MOST_SIGNS = 200
 
 

@@ -24,7 +24,7 @@ from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_foll
 from orchestrator.model import Judge, Target
 from orchestrator.plan.pairs import in_order
 
-# A run's folder may have a name like this; any other name is shown, but no folder is looked for.
+# A run's folder is looked for only if its name matches this; any other name is shown without a link.
 NAME = re.compile(r"\w[\w.+-]*")
 COLUMNS = ("run", "build", "outcome", "reason", "verdict")
 

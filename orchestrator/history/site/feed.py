@@ -87,8 +87,8 @@ def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str
         f"Different that night: {'; '.join(alarm.surroundings) or 'nothing that is recorded'}.",
         *describe_cause(alarm),
         f"Run: {alarm.run}",
-        f"Again: {alarm.reproduce}",
-        *([f"Which version: {alarm.bisect}"] if alarm.bisect else []),
+        f"Reproduce: {alarm.reproduce}",
+        *([f"Find the version: {alarm.bisect}"] if alarm.bisect else []),
         *([f"Why: {alarm.why}"] if alarm.why else []),
     ]
     _text(element, "content", "\n".join(map(escape_unprintable, lines)), type="text")

@@ -24,7 +24,7 @@ class OverviewCell:
     target: str
     link: str = ""
     ratio: str = ""
-    # This is the verdict of the latest night; it is '' if that is not about a ratio.
+    # This is the verdict of the latest night, or '' if that verdict is not about a ratio.
     verdict: str = ""
     mark: str = ""
     time: str = ""

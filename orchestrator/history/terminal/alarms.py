@@ -27,7 +27,7 @@ def sort_alarms(alarms: Iterable[Alarm]) -> list[Alarm]:
 
 
 def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
-    yield safe_text(many(len(alarms), "open alarm"), style="bold")
+    yield safe_text(count_noun(len(alarms), "open alarm"), style="bold")
     for alarm in alarms:
         change = alarm.change
         size = f"{MARKS[change.direction]} {describe_alarm(alarm)}"
@@ -53,7 +53,7 @@ def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
         yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {evidence}")
         if remark := note(alarm):
             yield safe_text(f"  note: {clip(remark, LONGEST)}")
-        changed = "; ".join(alarm.surroundings) or "nothing that is known of"
+        changed = "; ".join(alarm.surroundings) or "nothing that is known"
         yield safe_text(f"  changed since {change.last}: {changed}")
         for line in describe_cause(alarm):
             yield safe_text(f"  {line}")
@@ -84,5 +84,5 @@ def format_between(low: float, high: float) -> str:
     return "-".join(ratio(bound).removesuffix("x") for bound in (low, high))
 
 
-def many(count: int, singular: str, plural: str = "") -> str:
+def count_noun(count: int, singular: str, plural: str = "") -> str:
     return f"{count} {singular if count == 1 else plural or f'{singular}s'}"

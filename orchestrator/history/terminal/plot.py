@@ -72,7 +72,7 @@ def plot(rows: Sequence[NightRow], changes: Mapping[date, Direction], width: int
     below = [f"{'':>{indent - 1}}└{axis}", f"{'':>{indent}}{marks}", f"{'':>{indent}}{dates}"]
     each = max(len(column.nights) for column in columns)
     legend = (
-        [f"{'':>{indent}}a column is {each} nights: the middle one, and from the lowest to the highest"]
+        [f"{'':>{indent}}a column covers {each} nights: their median, and a line from the lowest to the highest"]
         if each > 1
         else []
     )

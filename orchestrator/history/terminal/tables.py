@@ -14,7 +14,7 @@ from orchestrator.history.model import Alarm, Direction, Key
 from orchestrator.history.night_rows import ALPHA, NightRow, find_bounds
 from orchestrator.history.select import ShownPart, case_of
 from orchestrator.history.terminal import alarms as alarmed
-from orchestrator.history.terminal.alarms import format_between, many
+from orchestrator.history.terminal.alarms import count_noun, format_between
 from orchestrator.history.terminal.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.reports.case_names import split_params
@@ -27,14 +27,14 @@ from orchestrator.terminal.text import natural_key, safe_text
 NARROWEST = 8
 # A table that is at least this wide has room for what a narrow one leaves out.
 WIDE = 100
-# One that is narrower than this has only what is measured of a night: its date must not break.
+# A table that is narrower than this shows only what was measured, so that dates are not broken.
 TIGHT = 72
 # A table has at most this many rows unless all are requested: MOST for a single series, FEW for each of several.
 MOST, FEW = 30, 10
 FEWEST_CELLS, MOST_CELLS = 8, 30
 MOST_BORDERS = 5
 LEGEND = "ratio: to the reference, in rounds that both shared; interval: 95%"
-OVERVIEW = f"{LEGEND}; both of the last night. A cell per night: {BORDER} begins a new segment, {GAP} has no time"
+OVERVIEW = f"{LEGEND}; both from the last night. One cell per night: {BORDER} begins a new segment, {GAP} has no time"
 PLOT = f"In the plot: ▲▼ a step, {BORDER} a new segment, {MISSING} no time"
 
 # A heading names the host, engine, device and reference of the series that a table holds.
@@ -44,7 +44,8 @@ Heading = tuple[str, ...]
 def overview(picked: ShownPart, listed: Sequence[ShownSeries], alarms: Sequence[Alarm], width: int) -> RenderableType:
     notes = Notes()
     hosts = len({entry.series.key.host for entry in listed})
-    counts = f"{many(len(listed), 'series', 'series')} of {many(len(picked.cases), 'case')} on {many(hosts, 'host')}"
+    counts = f"{count_noun(len(listed), 'series', 'series')} of {count_noun(len(picked.cases), 'case')} on "
+    f"{count_noun(hosts, 'host')}"
     parts: list[RenderableType] = [
         safe_text(f"tfcompare history: {counts}, {picked.first} to {picked.newest}", style="bold"),
         safe_text(OVERVIEW, style="dim"),
@@ -55,7 +56,7 @@ def overview(picked: ShownPart, listed: Sequence[ShownSeries], alarms: Sequence[
     if here:
         parts += [Text(), *alarmed.brief(here)]
     if len(open_) > len(here):
-        rest = many(len(open_) - len(here), "open alarm")
+        rest = count_noun(len(open_) - len(here), "open alarm")
         parts.append(safe_text(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
     # The newest night is looked up per suite: a series has not ended just because another suite ran tonight.
     newest: dict[Heading, date] = {}
@@ -67,7 +68,7 @@ def overview(picked: ShownPart, listed: Sequence[ShownSeries], alarms: Sequence[
         for workload, of_workload in groupby(of_heading, lambda entry: case_of(entry.series.key.case).workload):
             parts += [Text(), _workload(workload, list(of_workload), newest, width, notes)]
     if picked.ended:
-        left_out = many(picked.ended, "series", "series")
+        left_out = count_noun(picked.ended, "series", "series")
         parts += [Text(), safe_text(f"{left_out} without a night since {picked.first}: --all shows them", style="dim")]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
@@ -167,7 +168,11 @@ def _head(entry: ShownSeries) -> Iterator[Text]:
     yield _title(case.workload, case.params_text)
     nights = sorted({point.night for point in entry.series.points})
     span = f"{nights[0]} to {nights[-1]}" if len(nights) > 1 else str(nights[0])
-    facts = (f"{key.target} against {key.reference}", *_heading(key)[:-1], f"{many(len(nights), 'night')}, {span}")
+    facts = (
+        f"{key.target} against {key.reference}",
+        *_heading(key)[:-1],
+        f"{count_noun(len(nights), 'night')}, {span}",
+    )
     yield safe_text(" · ".join(facts), style="bold")
     if any(row.value for row in entry.rows):
         yield safe_text(f"{LEGEND}. {PLOT}", style="dim")
@@ -196,7 +201,7 @@ def _render_notes(entry: ShownSeries) -> Iterator[Text]:
     borders = [row for before, row in pairwise(entry.rows) if row.segment != before.segment]
     if len(borders) > MOST_BORDERS:
         yield safe_text(
-            f"{BORDER} {many(len(borders) - MOST_BORDERS, 'segment')} began before those that follow", style="dim"
+            f"{BORDER} {count_noun(len(borders) - MOST_BORDERS, 'segment')} began before those that follow", style="dim"
         )
     for row in borders[-MOST_BORDERS:]:
         yield safe_text(f"{BORDER} {row.night}: a new segment: {'; '.join(row.changed)}", style="dim")

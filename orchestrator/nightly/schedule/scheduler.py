@@ -10,7 +10,7 @@ from typing import Protocol
 
 from orchestrator import files
 from orchestrator.errors import UsageError
-from orchestrator.nightly.schedule.units import MARK, Planned, Schedule, read_marker
+from orchestrator.nightly.schedule.units import MARK, PlannedSchedule, Schedule, read_marker
 
 TIMEOUT_S = 60
 
@@ -22,7 +22,7 @@ class SchedulerEntry:
     parts: Mapping[str, str]
 
     @property
-    def planned(self) -> Planned | None:
+    def planned(self) -> PlannedSchedule | None:
         return next(filter(None, map(read_marker, self.parts.values())), None)
 
     @property
@@ -92,7 +92,7 @@ def read_part(path: Path) -> str:
 def write_part(path: Path, text: str, mode: int) -> list[Path]:
     """Write a file; another one of this name, which may have been edited, is kept as FILE.bak and returned."""
     data, kept = text.encode("utf-8", "surrogateescape"), path.with_name(f"{path.name}.bak")
-    with files.writing(path, "another --scheduler may do"):
+    with files.writing(path, "another --scheduler may work"):
         path.parent.mkdir(parents=True, exist_ok=True)
         old = path.read_bytes() if path.exists() else data
         if old != data:

@@ -9,7 +9,7 @@ from orchestrator import redact
 from orchestrator.history.model import Event, Night
 from orchestrator.nightly.due import ON_TIME, find_night, next_after, time_of_day
 from orchestrator.nightly.lock import Holder
-from orchestrator.nightly.schedule.units import Planned
+from orchestrator.nightly.schedule.units import PlannedSchedule
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_hours_minutes
 from orchestrator.terminal.strict_json import pick
@@ -17,7 +17,7 @@ from orchestrator.terminal.strict_json import pick
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleStatus:
-    planned: Planned
+    planned: PlannedSchedule
     # This scheduler starts the nightly runs.
     by: str
     next: datetime
@@ -35,7 +35,7 @@ class ScheduleStatus:
 
 
 def find_status(
-    planned: Planned,
+    planned: PlannedSchedule,
     by: str,
     events: Sequence[Event],
     running: Holder | None,
@@ -56,7 +56,7 @@ def find_status(
     )
 
 
-def _belongs_to(planned: Planned, night: Night) -> bool:
+def _belongs_to(planned: PlannedSchedule, night: Night) -> bool:
     """Return whether a nightly run was started on the machine of the schedule, for its device.
 
     A host of a fleet may have measured it.
@@ -64,7 +64,9 @@ def _belongs_to(planned: Planned, night: Night) -> bool:
     return (night.starter or night.host) == planned.host and night.device in ("", planned.device)
 
 
-def _find_problems(planned: Planned, last: Night | None, due: date, running: Holder | None, now: datetime) -> list[str]:
+def _find_problems(
+    planned: PlannedSchedule, last: Night | None, due: date, running: Holder | None, now: datetime
+) -> list[str]:
     if last and last.outcome in ("failed", "hung"):
         reason = f": {last.said[0]}" if last.said else ""
         return [

@@ -40,7 +40,7 @@ class Systemd:
     def obstacle(self) -> str:
         if not shutil.which("systemctl"):
             return "there is no systemctl"
-        # This is answered in any state of the units, unlike `is-system-running`.
+        # systemd answers this in any state of its units, unlike `is-system-running`.
         done = self._systemctl("show-environment")
         return f"{self.title} does not answer ({output_of(done)})" if done.returncode else ""
 
@@ -55,7 +55,7 @@ class Systemd:
         if done.returncode == 0 and done.stdout.decode(errors="replace").strip() == "yes":
             return ()
         return (
-            f"these run only while {user_name()} is logged in, until you call `loginctl enable-linger {user_name()}`",
+            f"timers run only while {user_name()} is logged in, until you call `loginctl enable-linger {user_name()}`",
         )
 
     def entry(self) -> SchedulerEntry | None:
@@ -88,7 +88,7 @@ class Systemd:
         done = self._systemctl(*words)
         if done.returncode:
             raise UsageError(
-                f"systemctl {' '.join(words)}: {output_of(done)}; --scheduler cron takes the crontab instead"
+                f"systemctl {' '.join(words)}: {output_of(done)}; --scheduler cron uses the crontab instead"
             )
 
     def _systemctl(self, *words: str) -> subprocess.CompletedProcess[bytes]:

@@ -1,4 +1,7 @@
-"""The files that schedulers need: systemd units, or a script and a line for cron. All ask every 15 minutes. Pure."""
+"""The text of the files that schedulers need: systemd units, or a script and a line for cron.
+
+All of them check every 15 minutes whether a nightly run is due. This module has no side effects.
+"""
 
 import json
 import re
@@ -33,7 +36,7 @@ EVERY_MIN = INTERVAL // timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class PlannedSchedule:
     """The facts that are stored with a scheduler's entry and read back from it."""
 
     at: str
@@ -60,7 +63,7 @@ class Planned:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    planned: Planned
+    planned: PlannedSchedule
     program: tuple[str, ...]
     environment: Mapping[str, str]
     # Relative paths among the flags start here.
@@ -86,7 +89,7 @@ def zone(variable: str | None) -> str:
         return ""
     name = variable.lstrip(":").removeprefix("/usr/share/zoneinfo/") or "UTC"
     if name not in available_timezones():
-        raise UsageError(f"TZ={variable!r}: no time zone known here. Name one such as Europe/Berlin, or unset TZ")
+        raise UsageError(f"TZ={variable!r}: unknown time zone. Name one such as Europe/Berlin, or unset TZ")
     return name
 
 
@@ -103,7 +106,7 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
     through = () if PLAIN.fullmatch(schedule.program[0]) else ("/usr/bin/env",)
     command = " ".join(_quote(word).replace("$", "$$") for word in (*through, *schedule.command))
     service = (
-        f"[Unit]\nDescription=tfcompare measures a night\n{after}"
+        f"[Unit]\nDescription=tfcompare nightly run\n{after}"
         f"\n[Service]\nType=exec\nWorkingDirectory={_check_path(schedule.folder)}\n{variables}{env_file}"
         f"ExecStart={command}\n"
         # Only tfcompare itself knows what it has to free, so only it is asked to end.
@@ -129,7 +132,7 @@ def _check_path(path: Path, refused: re.Pattern[str] = UNREADABLE) -> str:
     """Return a path as systemd reads it: up to the end of the line, without quotes and escapes."""
     if match := refused.search(str(path)):
         raise UsageError(
-            f"{str(path)!r}: systemd cannot read this name because of its {match[0]!r}; rename it, or take "
+            f"{str(path)!r}: systemd cannot read this name because of its {match[0]!r}; rename it, or use "
             "--scheduler cron"
         )
     return _percents(str(path))
@@ -139,7 +142,7 @@ def _percents(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _first_minute(planned: Planned) -> int:
+def _first_minute(planned: PlannedSchedule) -> int:
     """Return the minute of an hour at which to ask first, so that a night begins at its time in every time zone."""
     return time_of_day(planned.at).minute % EVERY_MIN
 
@@ -167,7 +170,7 @@ def _shell(value: Path | str) -> str:
     return shlex.quote(str(value))
 
 
-def cron_lines(planned: Planned, called: Path) -> str:
+def cron_lines(planned: PlannedSchedule, called: Path) -> str:
     """Return the lines for a crontab, between two marks."""
     # Implementations of cron differ in how they read a backslash before a % or another backslash.
     if match := re.search(rf"{CONTROL.pattern}|\\", str(called)):
@@ -180,28 +183,28 @@ def cron_lines(planned: Planned, called: Path) -> str:
     return add_marker(f"{minutes} * * * * {command}\n", planned) + END
 
 
-def add_marker(body: str, planned: Planned) -> str:
+def add_marker(body: str, planned: PlannedSchedule) -> str:
     return f"{MARK}{as_text(planned)}\n{WRITTEN}{body}"
 
 
-def read_marker(text: str) -> Planned | None:
+def read_marker(text: str) -> PlannedSchedule | None:
     """Return the facts in a unit, a script, or the part of a crontab between the marks."""
     return from_text(text.partition(MARK)[2].partition("\n")[0])
 
 
-def as_text(planned: Planned) -> str:
+def as_text(planned: PlannedSchedule) -> str:
     return json.dumps(_type_of_planned().dump_python(planned, mode="json"))
 
 
-def from_text(text: str) -> Planned | None:
+def from_text(text: str) -> PlannedSchedule | None:
     try:
         return _type_of_planned().validate_python(json.loads(text))
     except (ValueError, ValidationError):
         return None
 
 
-def _type_of_planned() -> TypeAdapter[Planned]:
-    return TypeAdapter(Planned)
+def _type_of_planned() -> TypeAdapter[PlannedSchedule]:
+    return TypeAdapter(PlannedSchedule)
 
 
 class BrokenMarks(Exception):

@@ -85,7 +85,7 @@ def sections(
         _group(family, lambda comparison: comparison.pair.arms[1].case)
         for family in (across, evaluation.neighbours, evaluation.references)
     )
-    # Finding it goes through all pairs of the plan.
+    # This goes through all pairs of the plan, so it is done only once.
     compared_with = name_baseline(evaluation.plan)
     return [
         _section(
@@ -165,7 +165,7 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
             kind="trend",
             title=f"Trend of the ratio to {baseline}",
             label=f"Ratio to {baseline} by version. Neighbours that differ: {'; '.join(descriptions) or 'none'}.",
-            caption="Versions in their order, ratios with their intervals on a log scale. A dashed line stands between "
+            caption="Versions in their order, ratios with their intervals on a log scale. A dashed line lies between "
             "two neighbours that differ from each other, compared round by round"
             + (f": {len(steps)} of {len(results.neighbours)}." if results.neighbours else "."),
             drawing=charts.draw_trend(
@@ -216,8 +216,8 @@ def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
     return Plot(
         kind="spread",
         title="Replicates" if time == "time" else f"Replicates by {time}",
-        label=f"The {time} a step of each replicate. {'; '.join(descriptions)}.",
-        caption="A dot is a replicate: the median of its calls after the warm-up, a step. In each row the first round "
+        label=f"The {time} per step of each replicate. {'; '.join(descriptions)}.",
+        caption="A dot is a replicate: the median per step of its calls after the warm-up. In each row the first round "
         "is on top. The bar spans the quartiles, the line is the median.",
         drawing=charts.draw_spread(drawn),
     )
@@ -256,7 +256,7 @@ def _forest(evaluation: Evaluation, results: CaseResults, compared_with: str) ->
 
 
 def name_baseline(plan: Plan) -> str:
-    """Return what ratios are to: the first target, unless targets are compared in other pairs."""
+    """Return what ratios refer to: the first target, unless targets are compared in other pairs."""
     return str(plan.targets[0]) if find_pairing(plan) == "first" else "the other target"
 
 
@@ -277,7 +277,7 @@ def _course(results: CaseResults) -> Plot | None:
         f"{'; '.join(told.values())}.",
         caption="Wall times of calls after the warm-up in their order, relative to the median of their replicate: the "
         "line is the median over the replicates, the band their quartiles. Warm-up calls are not drawn. "
-        + (f"Summed up: a point is the median of {', '.join(summed)}." if summed else "Every call has its point."),
+        + (f"Summed up: a point is the median of {', '.join(summed)}." if summed else "Each point is one call."),
         drawing=charts.draw_calls(courses),
     )
 
@@ -294,8 +294,8 @@ def _phases(results: CaseResults) -> Plot | None:
         kind="phases",
         title="Build, first, second and later calls",
         label=f"Where the time of a replicate goes. {'; '.join(descriptions)}.",
-        caption="Medians of wall times over the replicates, on a log scale; the first call as a whole, later ones by "
-        "the step.",
+        caption="Medians of wall times over the replicates, on a log scale; the first call as a whole, later ones per "
+        "step.",
         drawing=charts.draw_phases({str(arm.target): _phase_times(arm) for arm in results.arms}),
     )
 

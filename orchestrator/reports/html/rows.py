@@ -55,7 +55,7 @@ def verdict_by(metric: Metric, verdict: ShownVerdict) -> Verdict:
 
 
 class TableCell(NamedTuple):
-    """The text of a cell, and the figure to sort by if it is one."""
+    """The text of a cell and, if it shows a figure, the value to sort by."""
 
     text: str = ""
     value: float | None = None

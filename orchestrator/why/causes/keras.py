@@ -33,7 +33,7 @@ def find_changed_keras(old: End, new: End, device: FlavourName) -> Iterator[Caus
 
 
 def _find_installed(end: End) -> str:
-    """Return the number of the Keras that `tf.keras` is, as far as it is a package, or ''."""
+    """Return the version of the package that provides `tf.keras`, or '' if no separate package does."""
     return end.packages.get("tf-keras" if end.changed.keras_2 else KERAS, "")
 
 

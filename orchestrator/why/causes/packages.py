@@ -24,7 +24,7 @@ def find_changed_packages(old: End, new: End, device: FlavourName) -> Iterator[C
     before, after = old.changed.package, new.changed.package
     wheels = {read_package(path).name for path in (before, after) if path}
     if before != after:
-        shown = [path.name if path else "of the index" for path in (before, after)]
+        shown = [path.name if path else "from the index" for path in (before, after)]
         yield Cause(title=f"{', '.join(sorted(wheels))} {' -> '.join(shown)}", undo=partial(_take_wheel, old.changed))
     pinned = {name_pinned(each) for end in (old, new) for each in end.changed.pins}
     for name, number in new.packages.items():

@@ -23,7 +23,7 @@ def test_absent_engine_that_was_asked_for_is_an_error(tfcompare: str, absent: di
     done = run_command(tfcompare, *RUN, "--engine", "docker", "--output", tmp_path / "run", env=absent)
     assert done.returncode == 4
     assert done.stderr == (
-        "tfcompare: no Docker engine answers (its socket is not there); start it, set DOCKER_HOST, "
+        "tfcompare: no Docker engine answers (its socket does not exist); start it, set DOCKER_HOST, "
         "or use --engine venv\n"
     )
     assert not (tmp_path / "run").exists()
@@ -36,7 +36,7 @@ def test_absent_engine_is_replaced_by_virtual_environments_and_one_line_says_so(
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if "virtual environments" in line]
     assert len(told) == 1
-    assert "(no Docker engine answers (its socket is not there))" in told[0]
+    assert "(no Docker engine answers (its socket does not exist))" in told[0]
     assert not (tmp_path / "run").exists()
 
 

@@ -16,7 +16,7 @@ from orchestrator.options import EngineOptions
 CONFINE = container.build_confined_config
 NOT_CONFINED = {
     "privileges": ({"SecurityOpt": []}, "it may gain privileges"),
-    "no filter": ({"SecurityOpt": ["no-new-privileges", "seccomp=unconfined"]}, "no seccomp filter holds for it"),
+    "no filter": ({"SecurityOpt": ["no-new-privileges", "seccomp=unconfined"]}, "no seccomp filter applies to it"),
     "a network": ({"NetworkMode": "host"}, "it has a network ("),
     "another limit": ({"Memory": 2**27, "MemorySwap": 2**27}, f"its memory is not limited as asked ({2**27})"),
     "another runtime": ({"Runtime": "no-such-runtime"}, "it could not be started ("),

@@ -73,7 +73,7 @@ def test_the_commit_that_changed_a_case_is_found(question: Question, checkout: P
     assert state.candidates == tuple(every)
     assert (state.question.good, state.question.bad) == (every[0], every[-1])
     assert (state.question.version, state.question.changes) == ("2.20.0", ("TF_X=1",))
-    done = run.run_search(folder, state, View(), hands=hands)
+    done = run.run_search(folder, state, View(), actions=hands)
     assert asked[0][0] == f"2.20.0 TF_X=1 wheel={folder / every[0]}.whl as {every[0]}"
     [part] = [part for part in done.result.parts if part.changed]
     assert (part.earlier, part.later) == (every[2], every[3])
@@ -87,7 +87,7 @@ def test_commits_that_change_nothing_are_not_blamed(question: Question, tmp_path
     monkeypatch.setattr(run, "find_obstacle", lambda *about: None)
     hands, asked = actions(lambda name: False)
     folder, state = run.begin(question, tmp_path / "hunt", View(), hands)
-    done = run.run_search(folder, state, View(), hands=hands)
+    done = run.run_search(folder, state, View(), actions=hands)
     assert isinstance(done.error, NothingSelected)
     assert len(asked) == 1
 
@@ -97,7 +97,7 @@ def test_a_commit_that_cannot_be_built_is_left_out(question: Question, checkout:
     every = names(checkout)
     hands, _ = actions(lambda name: every.index(name) < 3, unbuildable=every[2])
     folder, state = run.begin(question, tmp_path / "hunt", View(), hands)
-    done = run.run_search(folder, state, View(), hands=hands)
+    done = run.run_search(folder, state, View(), actions=hands)
     assert "pip ended with 1" in done.state.skipped[every[2]].reason
     [part] = [part for part in done.result.parts if part.changed]
     assert (part.earlier, part.later) == (every[1], every[3])

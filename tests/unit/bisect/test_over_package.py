@@ -53,7 +53,7 @@ def test_the_release_of_the_package_is_found_with_everything_else_as_it_is(tmp_p
     assert looked_up == [("keras", "3.11")]
     assert state.candidates == ("keras-3.5.0", "keras-3.6.0", "keras-3.7.0", "keras-3.8.0")
     assert "that it shares with TensorFlow 2.20.0" in " ".join(estimate._installs(["x"], state, tmp_path))
-    done = run.run_search(folder, state, View(), hands=hands)
+    done = run.run_search(folder, state, View(), actions=hands)
     assert asked[0] == (
         "2.20.0 TF_X=1 keras==3.5.0 as keras-3.5.0", "2.20.0 TF_X=1 keras==3.8.0 as keras-3.8.0",
     )  # fmt: skip
@@ -71,7 +71,7 @@ def test_the_release_of_the_package_is_found_with_everything_else_as_it_is(tmp_p
 def test_two_releases_that_do_not_differ_have_nothing_between_them(tmp_path: Path):
     hands, _, _ = actions(slow_until="3.9.0")
     folder, state = run.begin(QUESTION, tmp_path / "hunt", View(), hands)
-    done = run.run_search(folder, state, View(), hands=hands)
+    done = run.run_search(folder, state, View(), actions=hands)
     assert done.result.overall
     assert done.result.overall.verdict == "same"
     assert "nothing to find" in str(done.error)

@@ -233,14 +233,14 @@ def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage
             stage.parts[CASE, "2.3.4"] = Part(dies=("open", 0), how="signal", reason="killed by SIGKILL")
         return measure_run(options, view)
 
-    question, hands = replace(QUESTION, metric=metric, every=True), SearchActions(measure=measure)
-    path, known = run.begin(question, tmp_path / "hunt", View(), hands)
-    done = run.run_search(path, known, View(), 2, hands)
+    question, actions = replace(QUESTION, metric=metric, every=True), SearchActions(measure=measure)
+    path, known = run.begin(question, tmp_path / "hunt", View(), actions)
+    done = run.run_search(path, known, View(), 2, actions)
     learned = {finding.later: finding for finding in done.state.steps[-1].findings}["2.3.4"]
     assert learned.verdict == "inconclusive"
     assert learned.metric == metric
     assert "killed by SIGKILL" in learned.reason
-    again = run.run_search(path, run.resume_search(path), View(), 1, hands)
+    again = run.run_search(path, run.resume_search(path), View(), 1, actions)
     assert len(again.state.measured) == 3
     assert report.search_as_object(again.state, again.result)["conclusions"]
 
@@ -404,12 +404,12 @@ def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path
         seen.append(options.environments.index_url)
         return measure_run(options, view)
 
-    folder, hands = tmp_path / "hunt", SearchActions(measure=measure)
+    folder, actions = tmp_path / "hunt", SearchActions(measure=measure)
     address = "https://user:secret@mirror.example/simple"
     question = QUESTION.with_index(address)
-    run.run_search(*run.begin(question, folder, View(), hands), View(), 1, hands)
-    run.run_search(*run.begin(question, folder, View(), hands), View(), 1, hands)
-    run.run_search(folder, run.resume_search(folder, index_url=address), View(), 1, hands)
+    run.run_search(*run.begin(question, folder, View(), actions), View(), 1, actions)
+    run.run_search(*run.begin(question, folder, View(), actions), View(), 1, actions)
+    run.run_search(folder, run.resume_search(folder, index_url=address), View(), 1, actions)
     assert seen == [address] * 3
     assert not [path for path in folder.rglob("*") if path.is_file() and b"secret" in path.read_bytes()]
     assert run.resume_search(folder).question.run.environments.index_url is None
@@ -545,19 +545,19 @@ def test_after_the_release_the_nightlies_between_the_two_are_searched(unmade, tm
     releases = ("2.19.1", "2.20.0", "2.21.0")
     days = tuple(f"2.21.0.dev202601{day:02}" for day in range(1, 9))
     logs = {version: (1.0 if version in ("2.21.0", *days[5:]) else 0.0) for version in (*releases, *days)}
-    hands = replace(world(logs), nightlies=lambda: (*days, "2.22.0.dev20260301"))
+    actions = replace(world(logs), nightlies=lambda: (*days, "2.22.0.dev20260301"))
     known = begun(tmp_path, releases, nightlies=True)
-    done = run.run_search(tmp_path / "hunt", known, View(), hands=hands)
+    done = run.run_search(tmp_path / "hunt", known, View(), actions=actions)
     assert change(done) == [("2.21.0.dev20260105", "2.21.0.dev20260106")]
     assert done.state.deepened
 
 
 def test_where_no_nightly_is_left_the_release_is_the_answer_and_that_is_said(unmade, tmp_path: Path):
     logs = {"1.14.0": 0.0, "1.15.5": 0.0, "2.0.0": 1.0}
-    hands = replace(world(logs), nightlies=lambda: ("2.22.0.dev20260301",))
+    actions = replace(world(logs), nightlies=lambda: ("2.22.0.dev20260301",))
     known = begun(tmp_path, tuple(logs), nightlies=True)
     heard = Heard()
-    done = run.run_search(tmp_path / "hunt", known, heard, hands=hands)
+    done = run.run_search(tmp_path / "hunt", known, heard, actions=actions)
     assert change(done) == [("1.15.5", "2.0.0")]
     assert "the index has no nightly between 1.15.5 and 2.0.0: it removes old ones" in heard.lines[-1]
     assert done.state.notes == (heard.lines[-1],)
@@ -567,8 +567,8 @@ def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_pat
     rounds: list[int | None] = []
     logs = dict.fromkeys(RELEASES, 0.0) | {"2.3.4": 1.0}
     known = begun(tmp_path, RELEASES)
-    hands = world(logs, rounds=rounds, blind_rounds=5)
-    done = run.run_search(tmp_path / "hunt", known, View(), hands=hands)
+    actions = world(logs, rounds=rounds, blind_rounds=5)
+    done = run.run_search(tmp_path / "hunt", known, View(), actions=actions)
     assert change(done) == [("2.2.3", "2.3.4")]
     assert rounds[:2] == [4, 8]
 

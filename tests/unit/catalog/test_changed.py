@@ -331,10 +331,10 @@ def test_a_wheel_takes_the_place_of_a_package_of_a_version(resolver: Resolver, t
     ("change", "words"),
     [
         ("wheel={six} six==1.16.0", "six is pinned, and is a wheel as well; leave one of them out"),
-        ("wheel={tensorflow}", "it holds TensorFlow itself; leave the version before it out"),
+        ("wheel={tensorflow}", "it contains TensorFlow itself; remove the version in front of it"),
         ("wheel={other}", r"is for Python 3.9, and this target has 3.11; build it for that, or add py="),
-        ("wheel={absent}", "No such file or directory; name the file of a wheel"),
-        ("wheel={text}", "a wheel keeps the name under which it was built"),
+        ("wheel={absent}", "No such file or directory; give the path of a wheel file"),
+        ("wheel={text}", "a wheel must keep the file name that it was built with"),
     ],
 )
 def test_a_wheel_that_does_not_go_with_a_version_is_refused(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import Fitting, Match, match_gpu
+from orchestrator.catalog.gpu_support import GpuSupport, Match, match_gpu
 from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
 
@@ -170,5 +170,5 @@ def test_code_runs_on_what_is_no_older_of_its_own_major_version_only():
 
 def test_versions_without_code_for_a_card_start_slowly():
     matches = tuple(matched(name, card("H100")) for name in ("1.14", "2.13", "2.16"))
-    assert Fitting(matches=matches).slow_starts == {"1.14.0", "2.13.0"}
-    assert Fitting().slow_starts == frozenset()
+    assert GpuSupport(matches=matches).slow_starts == {"1.14.0", "2.13.0"}
+    assert GpuSupport().slow_starts == frozenset()

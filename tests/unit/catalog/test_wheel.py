@@ -51,7 +51,7 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path):
     named, text = tmp_path / "tensorflow.whl", tmp_path / "tensorflow_cpu-2.15.1-cp311-cp311-linux_x86_64.whl"
     named.write_text("x")
     text.write_text("x")
-    with pytest.raises(UsageError, match="a wheel keeps the name under which it was built"):
+    with pytest.raises(UsageError, match="a wheel must keep the file name that it was built with"):
         wheel.read_wheel(named)
     with pytest.raises(UsageError, match="it cannot be read as a wheel"):
         wheel.read_wheel(text)

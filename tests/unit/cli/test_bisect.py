@@ -55,7 +55,7 @@ def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a search that is done; what it was measured with is taken as unchanged."""
     monkeypatch.setattr(
         "orchestrator.bisect.run.resume_search",
-        lambda folder, question=None, index_url=None, hands=None: state.read_state(folder),
+        lambda folder, question=None, index_url=None, actions=None: state.read_state(folder),
     )
     folder = tmp_path / "hunt"
     folder.mkdir()

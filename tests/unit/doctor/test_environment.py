@@ -76,11 +76,11 @@ def test_without_docker_virtual_environments_are_taken_and_it_is_said_why():
     alone = replace(
         HERE,
         engine="",
-        unavailable=EngineUnavailable("no Docker engine answers (its socket is not there)", "start it"),
+        unavailable=EngineUnavailable("no Docker engine answers (its socket does not exist)", "start it"),
         ways=(INSTALLED,),
     )
     assert found(alone, "engine").level == "note"
-    assert "its socket is not there" in found(alone, "engine").seen
+    assert "its socket does not exist" in found(alone, "engine").seen
     assert replace(alone, versions=("1.14.0",)).unable == ()
 
 

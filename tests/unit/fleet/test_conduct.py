@@ -124,7 +124,7 @@ def test_the_host_of_the_first_copy_never_measures_the_second_one(scene: Scene, 
     assert scene.notes == alone
     resumed = scene.resume(**{again: "one"})
     assert isinstance(resumed.error, EngineUnavailable)
-    assert f"{again}: it has the other copy, and each copy needs another host" in str(resumed.error)
+    assert f"{again}: it has the other copy, and each copy needs a different host" in str(resumed.error)
     assert scene.hosts == [{DECIDED.label: "one"}, {}]
     assert scene.notes == alone
     assert scene.resume(**{again: "one", "c": "two"}).error is None

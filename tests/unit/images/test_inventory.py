@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID
 from orchestrator.images import report
-from orchestrator.images.inventory import find_entry, judge_image, weigh
+from orchestrator.images.inventory import find_entry, judge_image, judge_images
 from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import BASE, flavour, judged, kept, recipe, version
 
@@ -55,7 +55,7 @@ def test_a_python_that_the_table_no_longer_has_is_stale():
 def test_images_come_in_the_order_of_the_table_and_what_is_missing_is_told():
     other = recipe("2.13.0", spec="c" * 64, **{"tfcompare.python": "3.11"})
     images = [kept(recipe("9.9.9")), kept(other, id="sha256:2"), kept(NOW), kept(recipe(spec="d" * 64))]
-    found = weigh(images, {KEY: NOW}, VERSIONS)
+    found = judge_images(images, {KEY: NOW}, VERSIONS)
     assert [(one.image.version, one.state) for one in found.images] == [
         ("1.14.0", "current"), ("1.14.0", "stale"), ("2.13.0", "stale"), ("9.9.9", "unknown version"),
     ]  # fmt: skip
@@ -68,7 +68,7 @@ def test_images_come_in_the_order_of_the_table_and_what_is_missing_is_told():
 
 def test_a_version_with_a_current_image_for_its_second_python_is_not_missing():
     second = recipe(**{"tfcompare.python": "3.6"})
-    found = weigh([kept(second)], {("1.14.0", "cpu", "3.6"): second}, VERSIONS[:1])
+    found = judge_images([kept(second)], {("1.14.0", "cpu", "3.6"): second}, VERSIONS[:1])
     assert [option.name for _, option in found.missing] == ["gpu"]
 
 
@@ -83,7 +83,7 @@ def test_an_image_leads_back_to_its_place_in_the_table():
 
 
 def test_the_table_and_the_objects_tell_the_same():
-    found = weigh([kept(NOW), kept(recipe(spec="b" * 64, lock="other"))], {KEY: NOW}, VERSIONS)
+    found = judge_images([kept(NOW), kept(recipe(spec="b" * 64, lock="other"))], {KEY: NOW}, VERSIONS)
     [first, second, *missing] = report.objects(found, missing=True)
     assert (first["state"], second["state"], second["why"]) == ("current", "stale", "its lock has changed")
     assert (first["tag"], first["size"], first["created"]) == (NOW.tag, 10**9, "2026-01-02T03:04:00+00:00")
@@ -92,6 +92,6 @@ def test_the_table_and_the_objects_tell_the_same():
     text = render_plain(lambda width: report.of_images(found, missing=True))
     assert "1.0 GB" in text
     assert "not built" in text
-    assert render_plain(lambda width: report.of_images(weigh([], {}, VERSIONS), missing=False)) == (
+    assert render_plain(lambda width: report.of_images(judge_images([], {}, VERSIONS), missing=False)) == (
         "no tfcompare images found"
     )

@@ -86,7 +86,7 @@ def test_no_more_at_a_time_than_asked_for(tmp_path: Path, at_once: int):
 def test_usually_as_many_as_there_are_cores_and_never_many(monkeypatch: pytest.MonkeyPatch):
     for cores, many in ((1, 1), (2, 2), (64, 4)):
         monkeypatch.setattr(prepare.os, "sched_getaffinity", lambda pid, cores=cores: set(range(cores)))
-        assert prepare.usual_at_once() == many
+        assert prepare.find_default_parallelism() == many
 
 
 def test_an_engine_that_is_gone_is_gone_for_all(tmp_path: Path):

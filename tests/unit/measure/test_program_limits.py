@@ -66,7 +66,7 @@ def test_a_program_that_more_rounds_cannot_decide_ends_at_a_look_and_says_so(tmp
     played = measure(tmp_path, clock.stage({PROGRAM.workload: 20.0}, times=wild), Told())
     assert rounds_of(played) in LOOKS[:-1]
     assert "would decide nothing" in played.ending
-    assert "--keep-going measures on" in played.ending
+    assert "--keep-going continues anyway" in played.ending
 
 
 def test_one_that_differs_is_measured_until_it_is_decided(tmp_path: Path, clock: Clock):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from orchestrator import contract
-from orchestrator.catalog.gpu_support import Fitting, Match
+from orchestrator.catalog.gpu_support import GpuSupport, Match
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.measure import replicate, starting
 from orchestrator.model import Disturbed, Ended, GpuSpan, Watched
@@ -40,7 +40,7 @@ def test_where_only_one_process_may_hold_the_gpu_none_meets_another(tmp_path: Pa
     """Not even at the start, where all workers are tried; and everything is measured as ever."""
     stage = Stage(gpus=SEEN)
     asked = on_gpu(A, B, looks=(2,), seed=0, isolation="container", exclusive=True)
-    played = play(tmp_path, asked, stage, Fitting(gpus=(CARD,)))
+    played = play(tmp_path, asked, stage, GpuSupport(gpus=(CARD,)))
     assert most_at_once(stage) == 1
     # Each is tried once, and the pilot is the first of two rounds.
     assert stage.forks == [False] * (2 + 2 * 2 * 2)
@@ -63,21 +63,23 @@ def rows_of(played) -> list[dict]:
 
 def test_without_that_workers_share_the_gpu(tmp_path: Path):
     stage = Stage(gpus=SEEN)
-    play(tmp_path, on_gpu(A, looks=(2,)), stage, Fitting(gpus=(CARD,)))
+    play(tmp_path, on_gpu(A, looks=(2,)), stage, GpuSupport(gpus=(CARD,)))
     assert most_at_once(stage) == 2
 
 
 def test_a_death_where_one_process_holds_the_gpu_leaves_it_to_the_next(tmp_path: Path):
     stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 2))}, gpus=SEEN)
     asked = on_gpu(A, B, looks=(2,), isolation="container", exclusive=True)
-    played = play(tmp_path, asked, stage, Fitting(gpus=(CARD,)))
+    played = play(tmp_path, asked, stage, GpuSupport(gpus=(CARD,)))
     assert most_at_once(stage) == 1
     outcomes = {(arm.case.label, arm.target): arm.outcome for arm in played.evaluation.arms}
     assert outcomes == {("a", OLD): "measured", ("a", NEW): "died", ("b", OLD): "measured", ("b", NEW): "measured"}
 
 
-def jit(*versions: str) -> Fitting:
-    return Fitting(gpus=(CARD,), matches=tuple(Match(version, CARD.title, "jit", "PTX only") for version in versions))
+def jit(*versions: str) -> GpuSupport:
+    return GpuSupport(
+        gpus=(CARD,), matches=tuple(Match(version, CARD.title, "jit", "PTX only") for version in versions)
+    )
 
 
 def test_a_version_whose_code_the_driver_makes_opens_each_case_once_before_the_pilot(tmp_path: Path):
@@ -145,7 +147,7 @@ def hot(monkeypatch: pytest.MonkeyPatch) -> list[GpuReading]:
 
 def test_a_visit_with_one_throttled_burst_is_redone_and_every_visit_is_in_the_journal(tmp_path: Path, hot):
     hot += [*[COOL] * 16, COOL, HOT]
-    played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), Fitting(gpus=(CARD,)))
+    played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), GpuSupport(gpus=(CARD,)))
     (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert (disturbed.round, disturbed.redone, disturbed.cause) == (2, True, "GPU 0 was throttled (thermal slowdown)")
     watched = [entry for entry in played.run.entries() if isinstance(entry, Watched)]
@@ -161,7 +163,7 @@ def test_a_visit_with_one_throttled_burst_is_redone_and_every_visit_is_in_the_jo
 def test_a_pilot_with_a_throttled_burst_is_not_the_first_round(tmp_path: Path, hot):
     hot += [HOT]
     stage = Stage(gpus=SEEN)
-    played = play(tmp_path, on_gpu(A, looks=(2,)), stage, Fitting(gpus=(CARD,)))
+    played = play(tmp_path, on_gpu(A, looks=(2,)), stage, GpuSupport(gpus=(CARD,)))
     assert stage.opened("a", NEW) == [0, 1, 2]
     assert {arm.rounds for arm in played.evaluation.arms} == {2}
 
@@ -169,7 +171,7 @@ def test_a_pilot_with_a_throttled_burst_is_not_the_first_round(tmp_path: Path, h
 def test_a_replicate_without_its_gpu_has_its_container_replaced_and_its_round_repeated(tmp_path: Path, hot):
     part = Part(dies=("open", 3), how=contract.GPU_LOST, reason="TensorFlow found 0 of 1 GPUs", times=1)
     stage = Stage({("a", NEW): part}, gpus=SEEN)
-    played = play(tmp_path, on_gpu(A, looks=(5,)), stage, Fitting(gpus=(CARD,)))
+    played = play(tmp_path, on_gpu(A, looks=(5,)), stage, GpuSupport(gpus=(CARD,)))
     (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert (disturbed.round, disturbed.redone, disturbed.cause) == (3, True, "a replicate did not find its GPU")
     assert stage.opened("a", NEW) == [0, 2, 3, 3, 4, 5]
@@ -183,7 +185,7 @@ def test_a_replicate_without_its_gpu_has_its_container_replaced_and_its_round_re
 def test_a_gpu_that_stays_lost_costs_the_version_and_not_the_run(tmp_path: Path, hot):
     part = Part(dies=("open", 3), how=contract.GPU_LOST, reason="TensorFlow found 0 of 1 GPUs")
     stage = Stage({("a", NEW): part}, gpus=SEEN)
-    played = play(tmp_path, on_gpu(A, looks=(5,)), stage, Fitting(gpus=(CARD,)))
+    played = play(tmp_path, on_gpu(A, looks=(5,)), stage, GpuSupport(gpus=(CARD,)))
     assert stage.opened("a", NEW)[:4] == [0, 2, 3, 3]
     assert played.ending == ""
     assert {arm.target: arm.rounds for arm in played.evaluation.arms}[OLD] == 5
@@ -201,7 +203,7 @@ def test_a_stranger_on_the_gpu_has_the_visit_redone(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr("orchestrator.machine.host.read_gpus", read)
     monkeypatch.setattr("orchestrator.machine.host.read_counters", lambda cpus: None)
-    played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), Fitting(gpus=(CARD,)))
+    played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), GpuSupport(gpus=(CARD,)))
     (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert (disturbed.round, disturbed.redone) == (3, True)
     assert disturbed.cause == "another process (pid 815) was on GPU 0"

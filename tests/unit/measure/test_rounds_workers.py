@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match
+from orchestrator.catalog.gpu_support import NO_GPUS, GpuSupport, Match
 from orchestrator.machine.host import DisturbanceMonitor, Interference, Reading
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
@@ -43,7 +43,7 @@ class Rig:
         self.stub = stub.write(folder / "stub")
         self.run = RunFolder(folder / "run")
 
-    def measure(self, asked: Plan, fitting: Fitting = NO_GPUS) -> Evaluation:
+    def measure(self, asked: Plan, fitting: GpuSupport = NO_GPUS) -> Evaluation:
         self.run = run_folder(self.run.path, asked)
         environments = {
             version: Environment(
@@ -72,7 +72,7 @@ def rig(tmp_path: Path) -> Rig:
 
 @pytest.mark.slow
 def test_a_version_whose_gpu_code_was_made_first_keeps_its_results(rig: Rig):
-    fitting = Fitting(matches=(Match(NEW, "", "jit", ""),))
+    fitting = GpuSupport(matches=(Match(NEW, "", "jit", ""),))
     evaluation = rig.measure(plan(CASES[:2], pairs=PAIRS[:2], looks=(2,)), fitting)
     assert evaluation.broken == ()
     assert not [text for text in evaluation.warnings if "without a burst" in text]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.catalog.gpu_support import Fitting, Match
-from orchestrator.engines import Environment, Started, WorkerPaths
+from orchestrator.catalog.gpu_support import GpuSupport, Match
+from orchestrator.engines import Environment, StartedWorker, WorkerPaths
 from orchestrator.engines.worker.client import DriverAnswer, VisibleGpu, VisibleGpus, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
@@ -61,7 +61,7 @@ def test_what_was_not_asked_for_is_told_beside_what_was(asked, seen, words: str)
     assert words in misfit(asked, seen, "inside its container")
 
 
-def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **changes) -> Workers:
+def workers(folder: Path, stage: Stage, fitting: GpuSupport, *versions: str, **changes) -> Workers:
     asked = plan(versions=versions, device="gpu", **changes)
     environments = {
         version: Dressing(stage, environment_facts(version=str(version), kind="docker")) for version in asked.targets
@@ -73,13 +73,13 @@ def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **chan
 def test_a_worker_that_sees_another_gpu_ends_the_run_before_it_begins(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
     with pytest.raises(EngineUnavailable, match=r"^--gpu: TensorFlow 1\.0\.0 sees Tesla T4 .* was asked for; check"):
-        workers(tmp_path, stage, Fitting(gpus=(A100,)), OLD).start_all()
+        workers(tmp_path, stage, GpuSupport(gpus=(A100,)), OLD).start_all()
     assert stage.doors == [("in", OLD), ("out", OLD)]
 
 
 def test_a_card_that_is_lost_between_two_rounds_ends_the_run(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
-    made = workers(tmp_path, stage, Fitting(gpus=(T4,)), OLD, NEW)
+    made = workers(tmp_path, stage, GpuSupport(gpus=(T4,)), OLD, NEW)
     made.start_all()
     stage.gpus.clear()
     with pytest.raises(EngineUnavailable, match=r"sees no GPU in its environment"):
@@ -90,7 +90,7 @@ def test_a_card_that_is_lost_between_two_rounds_ends_the_run(tmp_path: Path):
 def test_why_there_is_no_gpu_is_said_by_the_driver(tmp_path: Path):
     stage = Stage(driver={"code": 802})
     with pytest.raises(EngineUnavailable, match=r"cuInit returned 802: .* `systemctl start nvidia-fabricmanager"):
-        workers(tmp_path, stage, Fitting(gpus=(T4,)), OLD, NEW).start_all()
+        workers(tmp_path, stage, GpuSupport(gpus=(T4,)), OLD, NEW).start_all()
 
 
 def test_a_version_that_sees_no_gpu_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -103,7 +103,7 @@ def test_a_version_that_sees_no_gpu_costs_only_itself(tmp_path: Path, monkeypatc
             VisibleGpus((), driver) if self.target == target(OLD) else VisibleGpus((SEES_T4,), DriverAnswer())
         ),
     )
-    made = workers(tmp_path, Stage(), Fitting(gpus=(T4,)), OLD, NEW)
+    made = workers(tmp_path, Stage(), GpuSupport(gpus=(T4,)), OLD, NEW)
     assert set(made.start_all()) == {NEW}
     (lost,) = [entry for entry in RunFolder.open(tmp_path / "run").entries() if isinstance(entry, Lost)]
     assert (lost.target, lost.failure) == (OLD, "gpu")
@@ -113,7 +113,7 @@ def test_a_version_that_sees_no_gpu_costs_only_itself(tmp_path: Path, monkeypatc
 
 def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
-    made = workers(tmp_path, stage, Fitting(gpus=(T4,)), OLD, NEW)
+    made = workers(tmp_path, stage, GpuSupport(gpus=(T4,)), OLD, NEW)
     assert set(made.start_all()) == {OLD, NEW}
     made.stop()
 
@@ -126,7 +126,7 @@ def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control
         return VisibleGpus((SEES_A100,), DriverAnswer())
 
     monkeypatch.setattr(WorkerClient, "gpus", gpus)
-    fitting = Fitting(gpus=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
+    fitting = GpuSupport(gpus=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
     made = workers(tmp_path, Stage(), fitting, OLD, f"{OLD}+control", NEW)
     made.start_all()
     made.stop()
@@ -141,7 +141,7 @@ class Faltering(Dressing):
     fails: frozenset[int]
     turns: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def start(self, paths: WorkerPaths, stream: Path) -> Started:
+    def start(self, paths: WorkerPaths, stream: Path) -> StartedWorker:
         if next(self.turns) in self.fails:
             raise EnvironmentFailed("does not start", target=self.facts.target)
         return super().start(paths, stream)
@@ -176,7 +176,7 @@ def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Pa
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3, 4})
     versions = [f"{number}.0.0" for number in range(9)]
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
-    made = workers(tmp_path, stage, Fitting(gpus=(T4,)), *versions)
+    made = workers(tmp_path, stage, GpuSupport(gpus=(T4,)), *versions)
     made.start_all()
     assert widths == [5]
     made.kill()

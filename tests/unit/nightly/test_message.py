@@ -81,7 +81,7 @@ def test_an_alarm_says_what_was_found_of_its_cause() -> None:
 
 def test_a_slow_change_says_that_many_nights_show_it_and_that_nothing_else_changed() -> None:
     text = compose(NightReport(night=NIGHT, opened=(alarm(1.04, found_by="history", surroundings=()),))).text
-    assert "shown by the nights since then together" in " ".join(text.split())
+    assert "shown by all nights since then together" in " ".join(text.split())
     assert "nothing else that is recorded changed with it" in text
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog import claims, workloads
-from orchestrator.catalog.gpu_support import Fitting
+from orchestrator.catalog.gpu_support import GpuSupport
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.options import EngineOptions
@@ -167,7 +167,7 @@ def test_code_that_the_driver_makes_is_told_in_every_report():
 
 def test_no_card_and_nobody_who_watches_it_are_told():
     asked = fitted("1.14", "2.0", seen=())
-    assert (asked.fitting, asked.options.environments.chosen_gpus) == (Fitting(notes=(NOT_SEEN,)), ())
+    assert (asked.fitting, asked.options.environments.chosen_gpus) == (GpuSupport(notes=(NOT_SEEN,)), ())
     assert asked.freeze("docker").gpus == ()
     assert fitted("1.14", "2.0", read=()).fitting.notes == (NOT_WATCHED,)
 
@@ -192,7 +192,7 @@ def test_a_run_that_goes_on_takes_the_cards_of_its_plan(monkeypatch: pytest.Monk
     found = find_gpus_again(asked.freeze("docker").gpus, asked.selection.versions)
     assert found.gpus == (H100,)
     assert found.slow_starts == {"2.13.0"}
-    assert find_gpus_again((), asked.selection.versions) == Fitting()
+    assert find_gpus_again((), asked.selection.versions) == GpuSupport()
 
 
 @pytest.mark.parametrize(("engine", "isolation"), [("docker", "container"), ("venv", "process")])

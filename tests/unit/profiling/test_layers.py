@@ -31,7 +31,7 @@ NET = (layer("a"), layer("b"), layer("net", kind="Model"))
             (NET[0], layer("b", OTHER), layer("net", OTHER, kind="Model")),
             "the first layer that returns something else is b (Dense), layer 2 of 3: by 0.99%, from equal weights",
         ),
-        ((layer("a", OTHER, (OTHER,)), *NET[1:]), "layer 1 of 3: by 0.99%, from other weights"),
+        ((layer("a", OTHER, (OTHER,)), *NET[1:]), "layer 1 of 3: by 0.99%, from different weights"),
         ((layer("a", OTHER, None), *NET[1:]), "by 0.99%, its weights are not known"),
         ((layer("a", VALUES[:2]), *NET[1:]), "layer 1 of 3: (float32[2,3], not float32[4,3]), from equal weights"),
         (

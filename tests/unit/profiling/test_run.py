@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.catalog.gpu_support import Fitting, Match
+from orchestrator.catalog.gpu_support import GpuSupport, Match
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import (
     ArmsDied,
@@ -302,7 +302,7 @@ def test_a_version_without_code_for_the_card_may_take_longer_in_its_first_profil
         return asked(self, case, **order)
 
     monkeypatch.setattr(WorkerClient, "profile", profile)
-    jit = Fitting(matches=(Match("1.14.0", "", "jit", ""),))
+    jit = GpuSupport(matches=(Match("1.14.0", "", "jit", ""),))
     monkeypatch.setattr("orchestrator.plan.planning.fit", lambda planned: replace(planned, fitting=jit))
     story.profile(changed(options, selected=("ending[how=refuses]", "fine")), View())
     assert [timeout_s for version, timeout_s in given if version == "1.14.0"] == [7200.0, 7200.0, 600.0]

@@ -33,7 +33,7 @@ SLOW: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
     ),
     "no GPU": (
         {"gpu_memory": None}, {"gpu_memory": 512 * MIB}, {"device": "gpu"},
-        "no memory of the GPU is taken in 2.0.0 (power): none (1.0.0: 512 MiB)",
+        "no GPU memory is used in 2.0.0 (power): none (1.0.0: 512 MiB)",
     ),
     "waits": (
         {"time": 30.0, "cpu": 9.0}, {"time": 10.0, "cpu": 9.0}, {"cpu_verdict": "same"},

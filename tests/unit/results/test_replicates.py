@@ -7,12 +7,12 @@ import pytest
 
 from orchestrator import contract
 from orchestrator.results import replicates
-from orchestrator.results.replicates import Loaded
+from orchestrator.results.replicates import LoadedReplicates
 from orchestrator.results.streams import Stream
 from tests.support.builders import MS, NEW, RUN, case, rows, write_stream
 
 
-def load(*paths: Path) -> Loaded:
+def load(*paths: Path) -> LoadedReplicates:
     return replicates.load_replicates([Stream.at(path) for path in paths], RUN)
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from orchestrator import contract
 from orchestrator.results import arrow_messages, replicates, streams
-from orchestrator.results.replicates import Loaded
+from orchestrator.results.replicates import LoadedReplicates
 from orchestrator.results.streams import Stream
 from tests.support.builders import MS, RUN, case, rows, write_stream
 
 
-def load(*paths: Path) -> Loaded:
+def load(*paths: Path) -> LoadedReplicates:
     return replicates.load_replicates([Stream.at(path) for path in paths], RUN)
 
 
@@ -81,7 +81,7 @@ def test_an_empty_file_is_a_worker_that_never_came_to_write(tmp_path: Path):
 
 
 def test_a_stream_without_a_batch_is_a_version_that_measured_nothing(tmp_path: Path):
-    assert load(write_stream(tmp_path / "a.arrow", [])) == Loaded()
+    assert load(write_stream(tmp_path / "a.arrow", [])) == LoadedReplicates()
 
 
 @pytest.mark.parametrize("content", [b"hello, world\n" * 50, b"{}", b"\x00" * 4096, b"ARROW1\x00\x00" + b"x" * 100])
@@ -89,7 +89,7 @@ def test_a_file_that_is_no_stream_is_told_by_its_name(tmp_path: Path, content: b
     stream = tmp_path / "a.arrow"
     stream.write_bytes(content)
     words = told(stream)
-    assert words.startswith(f"{stream} is no Arrow stream (") or f"{stream} carries other columns" in words
+    assert words.startswith(f"{stream} is not an Arrow stream (") or f"{stream} carries other columns" in words
 
 
 def test_a_stream_under_another_contract_is_told_with_both(tmp_path: Path):
@@ -119,7 +119,7 @@ def test_a_stream_with_other_columns_than_its_contract_is_told(tmp_path: Path, c
     schema = change(contract.arrow_schema(pa))
     batch = rows(round2=1)
     words = told(write_stream(tmp_path / "a.arrow", [batch], schema))
-    assert words == f"{tmp_path / 'a.arrow'} carries other columns than its contract says; run its version again"
+    assert words == f"{tmp_path / 'a.arrow'} has different columns from its contract; run its version again"
 
 
 def batches_within(whole: bytes, size: int) -> int | None:
@@ -147,7 +147,7 @@ def test_a_stream_cut_anywhere_gives_its_whole_batches_and_never_raises(tmp_path
         seen.add(expected)
         if expected is None:
             assert loaded.replicates == ()
-            assert loaded.broken[0].startswith(f"{cut} is no Arrow stream (")
+            assert loaded.broken[0].startswith(f"{cut} is not an Arrow stream (")
             continue
         assert loaded.broken == ()
         assert [found.number for found in loaded.replicates] == [1, 2, 3][:expected]
@@ -183,7 +183,7 @@ def test_an_index_below_a_null_that_leads_out_of_its_dictionary_is_refused(tmp_p
     with path.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
         for _ in range(2):
             stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-    assert "an index below a null leads out of its dictionary" in told(path)
+    assert "an index under a null points outside its dictionary" in told(path)
 
 
 def test_no_row_that_is_good_is_ever_validated_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -40,7 +40,7 @@ def test_the_comment_has_the_table_and_the_reasons(tmp_path: Path, monkeypatch, 
     text = capsys.readouterr().out
     page = Page(text)
     assert page.rows == [
-        ["saved in", "loaded as, in", "2.8.4", "2.16.2"],
+        ["saved in", "loaded as", "2.8.4", "2.16.2"],
         ["2.8.4", "h5, 2", "ok", "1 dies"],
         ["2.16.2", "h5, 2", "ok", "ok"],
     ]

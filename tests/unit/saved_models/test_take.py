@@ -70,7 +70,7 @@ def leave_deep(saved: Path) -> None:
         (leave_link, "assets is a symbolic link"),
         (leave_link_as_file, "more is a symbolic link"),
         (leave_pipe, "pipe is not a regular file"),
-        (leave_second_name, "is not a regular file with one name"),
+        (leave_second_name, "is not a regular file, or has hard links"),
         (leave_odd_name, "an odd name"),
         (leave_hidden_name, "an odd name"),
         (leave_many, "more than 200 files"),

@@ -37,7 +37,7 @@ def test_an_engine_that_is_not_there_is_one_line_and_4(tfcompare: str, tmp_path:
     done = run_command(tfcompare, "images", *argv, cwd=tmp_path)
     assert done.returncode == 4
     assert done.stdout == ""
-    assert done.stderr.startswith("tfcompare: no Docker engine answers (its socket is not there); ")
+    assert done.stderr.startswith("tfcompare: no Docker engine answers (its socket does not exist); ")
     assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 

@@ -75,7 +75,7 @@ def http(status: str, body: str) -> bytes:
 @pytest.mark.parametrize(
     ("prepare", "cause"),
     [
-        pytest.param(lambda path: None, "its socket is not there", id="no socket"),
+        pytest.param(lambda path: None, "its socket does not exist", id="no socket"),
         pytest.param(refuse, "no engine listens on it", id="nobody listens"),
         pytest.param(lambda path: listen(path, b""), "Connection aborted", id="closed at once"),
         pytest.param(lambda path: listen(path, http("500 Oops", '{"message": "oops"}')), "oops", id="an error"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.catalog.gpu_support import Fitting
+from orchestrator.catalog.gpu_support import GpuSupport
 from orchestrator.cli import parse
 from orchestrator.engines import ENGINES
 from orchestrator.engines.choose import find_candidates
@@ -52,7 +52,7 @@ def test_a_run_continues_with_the_runtime_of_its_plan(monkeypatch: pytest.Monkey
     made: list[EngineOptions] = []
     monkeypatch.setitem(ENGINES, "docker", replace(ENGINES["docker"], make=made.append))
     for runtime in ("runsc", ""):
-        resume._make_engine(EngineOptions(), plan(engine="docker", runtime=runtime), Fitting())
+        resume._make_engine(EngineOptions(), plan(engine="docker", runtime=runtime), GpuSupport())
     assert [options.runtime for options in made] == ["runsc", ""]
 
 

@@ -243,7 +243,7 @@ def test_real_pip_installs_through_it_and_prints_no_secret(upstream: Little, log
     ["mirror.example/simple", "file:///simple", "https://", "https://a:b@:443/simple", "http://secret@host:port/x"],
 )
 def test_what_is_no_address_of_an_index_is_refused_without_repeating_it(url: str):
-    with pytest.raises(UsageError, match=r"^--index-url: it is an address like https://HOST/simple") as refused:
+    with pytest.raises(UsageError, match=r"^--index-url: give an address like https://HOST/simple") as refused:
         made(url)
     assert "secret" not in str(refused.value)
 

@@ -133,7 +133,7 @@ def test_what_is_missing_says_how_to_get_it():
     assert interpreters.find_interpreter("3.6") is None
     told = interpreters.missing(("3.7", "3.6"))
     assert told.startswith(
-        "it needs Python 3.7 or 3.6, and none was found on PATH, under pyenv, among uv's or tfcompare's. "
+        "it needs Python 3.7 or 3.6, but none was found on PATH or among those of pyenv, uv and tfcompare. "
     )
     for remedy in ("pyenv install 3.7", "--engine docker"):
         assert remedy in told

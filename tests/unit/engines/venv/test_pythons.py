@@ -51,7 +51,7 @@ error: Failed to install cpython-3.7.9-linux-x86_64-gnu
         ),
         ("error: No download found for request: cpython-3.7-linux-ppc64-gnu", "there is no build for this machine"),
         ("error: failed to open file `/x`: No such file (os error 2)", "failed to open file `/x`: No such file"),
-        ("", "uv fails without a message"),
+        ("", "uv failed without a message"),
     ],
 )
 def test_the_last_cause_is_the_reason_without_addresses(output: str, reason: str):

@@ -294,7 +294,7 @@ def test_each_plot_says_in_words_what_it_shows_and_what_was_summed_up(measured: 
     for label in labels:
         assert "2.13.0" in label
         assert "ms" in label or "%" in label or "interval" in label
-    assert "Every call has its point." in words(section)
+    assert "Each point is one call." in words(section)
 
 
 def test_a_replicate_of_many_calls_is_summed_up_and_the_caption_says_so(tmp_path: Path):
