@@ -308,7 +308,7 @@ def find_own_and_newest(view: View) -> tuple[str, ...]:
     if own.number == newest:
         raise UsageError(f"there is nothing to compare: TensorFlow {newest} of {own.prefix} is the newest; {advice}")
     view.say(
-        f"comparing TensorFlow {own.number}of {own.prefix} with the newest, {newest}; to compare others, name them"
+        f"comparing TensorFlow {own.number} of {own.prefix} with the newest, {newest}; to compare others, name them"
     )
     return own.number, newest
 

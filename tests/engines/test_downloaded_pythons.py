@@ -165,7 +165,7 @@ def test_downloads_can_be_forbidden(
 ):
     done = call(tfcompare, {**machine, **mirror, **variables}, *FEW, *flags, "--output", tmp_path / "run")
     assert done.returncode == 5
-    assert "it needs Python 3.7 or 3.6, and none was found on PATH" in done.stderr
+    assert "it needs Python 3.7 or 3.6, but none was found on PATH" in done.stderr
     assert done.stderr.count(ban) == (2 if flags else 1)
     assert f"{ban} forbids downloading it" in done.stderr
     assert done.stderr.splitlines()[-1] == " ".join([LAST, *flags])

@@ -171,7 +171,7 @@ def test_an_install_waits_until_no_process_uses_what_it_replaces(holder: Holder,
         deadline = time.monotonic() + WAIT_S
         while not lines and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert lines == [f"another process installs or uses {holder.path.name}; waiting for it"]
+        assert lines == [f"another process is installing or using {holder.path.name}; waiting for it"]
         assert (holder.path / "kept").exists()
         holder.order("close")
         thread.join(WAIT_S)

@@ -93,7 +93,7 @@ def test_a_version_that_cannot_be_installed_ends_a_run_of_two_before_it_measures
     done = run_command(tfcompare, *argv, "--versions", "2.13,2.12")
     assert done.returncode == 5, done.stderr
     said = " ".join(done.stderr.split())
-    assert "too few versions to compare could be made ready: 2.12.1: " in said
+    assert "too few versions for a comparison could be made ready: 2.12.1: " in said
     assert not (tmp_path / "run" / "plan.json").exists()
 
 

@@ -44,8 +44,8 @@ Heading = tuple[str, ...]
 def overview(picked: ShownPart, listed: Sequence[ShownSeries], alarms: Sequence[Alarm], width: int) -> RenderableType:
     notes = Notes()
     hosts = len({entry.series.key.host for entry in listed})
-    counts = f"{count_noun(len(listed), 'series', 'series')} of {count_noun(len(picked.cases), 'case')} on "
-    f"{count_noun(hosts, 'host')}"
+    series, cases = count_noun(len(listed), "series", "series"), count_noun(len(picked.cases), "case")
+    counts = f"{series} of {cases} on {count_noun(hosts, 'host')}"
     parts: list[RenderableType] = [
         safe_text(f"tfcompare history: {counts}, {picked.first} to {picked.newest}", style="bold"),
         safe_text(OVERVIEW, style="dim"),

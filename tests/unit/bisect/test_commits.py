@@ -184,12 +184,12 @@ def _replace(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("leave", "message"),
     [
-        (lambda folder: None, "it left nothing, and not one wheel"),
-        (lambda folder: [packages.wheel(folder, name) for name in ("one", "two")], "and not one wheel"),
+        (lambda folder: None, "it left nothing instead of one wheel"),
+        (lambda folder: [packages.wheel(folder, name) for name in ("one", "two")], "instead of one wheel"),
         (lambda folder: packages.wheel(folder, "other"), "it is the wheel of other"),
         (lambda folder: (folder / "steplib-1.0-py3-none-any.whl").write_text("x"), "it cannot be read as a wheel"),
         (lambda folder: os.mkfifo(folder / "steplib-1.0-py3-none-any.whl"), "it is not a regular file"),
-        (lambda folder: (folder / "\x1b[2J.whl").write_text("x"), "and not one wheel"),
+        (lambda folder: (folder / "\x1b[2J.whl").write_text("x"), "instead of one wheel"),
         (_link, "wheel could not be built"),
         (_replace, "wheel could not be built"),
     ],

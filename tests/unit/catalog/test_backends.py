@@ -49,7 +49,7 @@ def test_an_index_without_builds_for_cpus_is_told_with_what_helps(releases: dict
 
 
 def test_a_gpu_is_refused_because_its_build_knows_none():
-    with pytest.raises(UsageError, match="the build of jax for CPUs, which knows no GPU: run it without --gpu"):
+    with pytest.raises(UsageError, match="the CPU build of jax, which cannot use a GPU: run it without --gpu"):
         pin_backend(parse_target(JAX), "3.11", "gpu")
 
 

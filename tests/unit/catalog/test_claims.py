@@ -181,8 +181,14 @@ BAD = {
         f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\npublished = inf',
         "comparisons.0.published",
     ),
-    "both kinds at once": (f'{HEAD}[[comparisons]]\n{INSIDE}case = "power"\nexpected = "slower"', "names a case"),
-    "neither kind": (f'{HEAD}[[comparisons]]\nbaseline = "a"\ncandidate = "b"\nexpected = "slower"', "names a case"),
+    "both kinds at once": (
+        f'{HEAD}[[comparisons]]\n{INSIDE}case = "power"\nexpected = "slower"',
+        "a comparison has `case`",
+    ),
+    "neither kind": (
+        f'{HEAD}[[comparisons]]\nbaseline = "a"\ncandidate = "b"\nexpected = "slower"',
+        "a comparison has `case`",
+    ),
     "more of a time": (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "more"', "does not go with time"),
     "slower memory": (
         f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nmetric = "memory"',
@@ -219,11 +225,11 @@ BAD = {
     ),
     "a reading against the rule": (
         f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nread_as = 5.0',
-        "the statement has no words that are read so",
+        "the statement has no words that mean this ratio",
     ),
     "a reading of words that are not there": (
         f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nread_as = 2.0',
-        "the statement has no words that are read so",
+        "the statement has no words that mean this ratio",
     ),
     "a reading below one": (
         f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nread_as = 0.5',

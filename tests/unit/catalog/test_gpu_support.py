@@ -97,10 +97,10 @@ def test_a_driver_runs_what_is_older_and_reads_no_newer_ptx(name: str, on: str, 
 
 def test_a_driver_too_old_says_which_it_takes():
     assert str(matched("2.15", card("A100", "470.199.02"))) == (
-        "2.15.1 on GPU 0 (A100): its CUDA 12.2 needs driver 525 or newer, here is 470.199.02; "
+        "2.15.1 on GPU 0 (A100): its CUDA 12.2 needs driver 525 or newer (installed: 470.199.02); "
         "the nearest that runs on it is 2.14.1"
     )
-    assert "that takes 520.61" in matched("2.13", card("H100", "515.105.01")).reason
+    assert "which needs driver 520.61 or newer" in matched("2.13", card("H100", "515.105.01")).reason
 
 
 def test_a_card_too_new_is_told_what_goes_wrong_and_what_runs():
@@ -120,7 +120,7 @@ def test_a_card_too_old_is_told_what_there_is_code_for():
 def test_a_card_that_nothing_runs_on_is_told_so():
     here = card("RTX 5090")
     others = [version("2.20"), version("1.14")]
-    assert match_gpu(version("2.20"), here, others).alternative == "no version of the table is known to run on it"
+    assert match_gpu(version("2.20"), here, others).alternative == "no version in the table is known to run on it"
 
 
 def test_code_that_the_driver_makes_is_no_alternative_and_needs_none():

@@ -29,7 +29,7 @@ def test_a_wheel_that_was_built_again_is_another(tmp_path: Path):
 @pytest.mark.parametrize(
     ("tags", "words"),
     [
-        ("cp311-cp311-win_amd64", "it is for win_amd64, and targets run on Linux on x86_64"),
+        ("cp311-cp311-win_amd64", "it is for win_amd64, but targets run on Linux on x86_64"),
         ("cp311-cp311-manylinux_2_17_aarch64", "it is for manylinux_2_17_aarch64"),
         ("cp311-cp311-macosx_12_0_arm64", "it is for macosx_12_0_arm64"),
     ],
@@ -43,7 +43,7 @@ def test_a_wheel_without_tensorflow_is_refused(tmp_path: Path):
     path = tmp_path / "six-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("six-1.0.dist-info/METADATA", "Name: six\nVersion: 1.0\n")
-    with pytest.raises(UsageError, match="it holds no package `tensorflow`"):
+    with pytest.raises(UsageError, match="it contains no package `tensorflow`"):
         wheel.read_wheel(path)
 
 

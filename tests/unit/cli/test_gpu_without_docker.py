@@ -122,7 +122,7 @@ def test_a_comparison_that_takes_docker_does_not_measure_what_is_left_of_it(
     flags = ("--gpu", "--versions", "1.14,2.15", "--suite", "smoke", "--output", tmp_path / "run")
     done = run_command(tfcompare, "run", *flags, env={**machine, "DOCKER_HOST": "unix:///nowhere/docker.sock"})
     assert done.returncode == 5, done.stderr
-    assert "too few versions to compare could be made ready" in done.stderr
+    assert "too few versions for a comparison could be made ready" in done.stderr
     assert "1.14.0: its CUDA comes with an image" in done.stderr
 
 

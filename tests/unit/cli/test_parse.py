@@ -69,13 +69,13 @@ def test_a_metric_has_a_margin_in_its_own_unit(text: str, margins: tuple[float, 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("leak=5%", "of leak is an amount such as 4KiB"),
-        ("leak=0", "of leak is an amount such as 4KiB"),
-        ("leak=", "of leak is an amount such as 4KiB"),
-        ("memory=4KiB", "of memory is a percentage between 0 and 100"),
-        ("5%,memory=100%", "of memory is a percentage between 0 and 100"),
-        ("colour=5", "there is no metric 'colour' with a margin; they are time, first,"),
-        ("output=5", "there is no metric 'output' with a margin"),
+        ("leak=5%", "leak needs an amount such as 4KiB"),
+        ("leak=0", "leak needs an amount such as 4KiB"),
+        ("leak=", "leak needs an amount such as 4KiB"),
+        ("memory=4KiB", "memory needs a percentage between 0 and 100"),
+        ("5%,memory=100%", "memory needs a percentage between 0 and 100"),
+        ("colour=5", "no metric 'colour' has a margin; these have one: time, first,"),
+        ("output=5", "no metric 'output' has a margin"),
     ],
 )
 def test_a_margin_in_another_unit_is_refused(text: str, told: str):
@@ -87,13 +87,13 @@ def test_a_margin_in_another_unit_is_refused(text: str, told: str):
 
 @pytest.mark.parametrize("text", ["", "%", "0", "100", "-1", "five", "5%%"])
 def test_what_is_no_margin_is_refused(text: str):
-    with pytest.raises(UsageError, match=r"--margin .*: a percentage between 0 and 100"):
+    with pytest.raises(UsageError, match=r"--margin .*: expected a percentage between 0 and 100"):
         parse.margin(text)
 
 
 @pytest.mark.parametrize("text", ["", "1,2,3", "a,b", "-1,2", "1.5,2", "1,99999", "2,"])
 def test_what_are_no_numbers_are_no_threads(text: str):
-    with pytest.raises(UsageError, match=r"--threads .*: a number up to 1024, or two: inter-op and intra-op"):
+    with pytest.raises(UsageError, match=r"--threads .*: expected a number up to 1024 or two \(inter-op,intra-op\)"):
         parse.threads(text)
 
 
@@ -120,7 +120,7 @@ def test_cpus_are_numbers_and_ranges_each_once(text: str, cpus: tuple[int, ...])
 
 @pytest.mark.parametrize("text", ["", ",", "a", "1-", "-1", "3-1", "1.5", "0-99999"])
 def test_what_names_no_cpus_is_refused(text: str):
-    with pytest.raises(UsageError, match=r"--cpuset .*: numbers of CPUs and ranges of them, e\.g\. 0,2-3"):
+    with pytest.raises(UsageError, match=r"--cpuset .*: expected CPU numbers and ranges, e\.g\. 0,2-3"):
         parse.cpus(text)
 
 
@@ -140,7 +140,7 @@ def test_more_memory_than_any_machine_has_is_refused(text: str):
 
 @pytest.mark.parametrize("text", ["", "4", "g", "-1g", "4k", "1e3m"])
 def test_what_is_no_size_is_refused(text: str):
-    with pytest.raises(UsageError, match=r"--memory .*: a size, e\.g\. 900m, 4g or 4GiB"):
+    with pytest.raises(UsageError, match=r"--memory .*: expected a size, e\.g\. 900m, 4g or 4GiB"):
         parse.memory_mb(text)
 
 

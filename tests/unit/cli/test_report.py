@@ -169,14 +169,14 @@ def test_a_broken_stream_ends_with_7_and_the_other_versions_are_reported(
 ):
     assert called(monkeypatch, "report", str(broken), "--format", format, "--output", "-") == 7
     streams = capsys.readouterr()
-    assert "is no Arrow stream" in streams.err
+    assert "is not an Arrow stream" in streams.err
     if format == "json":
         answer = json.loads(streams.out)
         assert [arm["outcome"] for arm in answer["arms"]] == ["measured", "not measured", "measured", "not measured"]
-        assert "is no Arrow stream" in answer["warnings"][0]
+        assert "is not an Arrow stream" in answer["warnings"][0]
     else:
         assert "10.0 ms" in streams.out
-        assert "is no Arrow stream" in streams.out.replace("\n", " ")
+        assert "is not an Arrow stream" in streams.out.replace("\n", " ")
 
 
 @pytest.mark.parametrize("to", ["csv", "json", "markdown", "junit", "bencher", "github-benchmark", "openmetrics"])
@@ -209,7 +209,7 @@ def test_a_broken_stream_is_exported_without_and_ends_with_7(monkeypatch, capsys
     assert called(monkeypatch, "export", str(broken), "--format", "csv") == 7
     streams = capsys.readouterr()
     assert "measured" in streams.out
-    assert "is no Arrow stream" in streams.err
+    assert "is not an Arrow stream" in streams.err
 
 
 def test_the_choices_of_the_flags_are_what_is_registered():

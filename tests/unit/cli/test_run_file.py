@@ -69,7 +69,7 @@ def test_any_other_file_is_a_program(call: Caller, text: str):
     Path("train.py").write_text(text)
     cases, versions, err = call.plan("2.13", "2.14", "train.py")
     assert (cases, versions) == (["python train.py"], ["2.13.0", "2.14.1"])
-    assert "train.py is no workload, since it has no build(tf, params), so it runs as a program" in err
+    assert "train.py is not a workload (no build(tf, params)), so it runs as a program" in err
 
 
 def test_a_program_may_be_in_another_folder(call: Caller):
@@ -84,7 +84,7 @@ REFUSED = {
     "no Python": (("broken.py",), "broken.py: cannot be read as Python: "),
     "two files": (("mine/training.py", "train.py"), "name one file; --workload-folder measures all"),
     "a command line": (("python", "train.py"), "To measure a program, put its command after --"),
-    "a program as well": (("train.py", "--", "python", "train.py"), "there is a program after -- already"),
+    "a program as well": (("train.py", "--", "python", "train.py"), "there is already a program after --"),
     "a suite": (("mine/training.py", "--suite", "smoke"), "--suite: mine/training.py is a workload"),
     "a folder of workloads": (
         ("training.py", "--workload-folder", "mine"),
@@ -153,7 +153,7 @@ def test_without_targets_the_active_tensorflow_is_compared_with_the_newest(
     )
     _, versions, err = call.plan("-c", "power")
     assert versions == ["2.13.0", NEWEST]
-    assert f"comparing TensorFlow 2.13.0, as in {tmp_path}/env, with the newest, {NEWEST}; name others" in err
+    assert f"comparing TensorFlow 2.13.0 of {tmp_path}/env with the newest, {NEWEST}; to compare others" in err
     Path("train.py").write_text("pass\n")
     cases, versions, _ = call.plan("train.py")
     assert (cases, versions) == (["python train.py"], ["2.13.0", NEWEST])

@@ -123,7 +123,7 @@ BAD_FLAGS = {
     "an unknown version": (["--versions", "2.133", "--suite", "studies"], "unknown version '2.133'"),
     "a bad limit": ([*FLAGS, "--limit", "soon"], "--limit 'soon'"),
     "CPU time of a GPU": ([*FLAGS, "--gpu", "--judge", "cpu"], "what a GPU computes takes no CPU time"),
-    "a rule that is the schedule's own": ([*FLAGS, "--if-due", "03:00"], "its time is that of --at"),
+    "a rule that is the schedule's own": ([*FLAGS, "--if-due", "03:00"], "with the time of --at"),
     "a file that is not there": ([*FLAGS, "--env-file", "nowhere"], "--env-file nowhere: no such file"),
 }
 

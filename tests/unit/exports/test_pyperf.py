@@ -116,5 +116,5 @@ def test_a_run_without_a_time_has_nothing_for_pyperf(tmp_path: Path):
 def test_where_the_times_cannot_be_read_that_is_what_is_said(tmp_path: Path):
     folder = run_folder(tmp_path / "run", plan([EAGER], (OLD, NEW)))
     (folder.settled / f"{OLD}-1.arrow").write_bytes(b"no stream")
-    with pytest.raises(ContractBroken, match="is no Arrow stream"):
+    with pytest.raises(ContractBroken, match="is not an Arrow stream"):
         write(load_run(folder.path), tmp_path / "out")

@@ -35,8 +35,8 @@ def test_a_version_is_found_by_its_short_name(points):
         ({"hosts": ("elsewhere",)}, "available: host"),
         ({"engines": ("docker",)}, "available: venv"),
         ({"devices": ("gpu",)}, "available: cpu"),
-        ({"metrics": ("leak",)}, "--metric leak: no night of the history has it; there is time"),
-        ({"since": date(2030, 1, 1)}, "the newest night of what is asked for is 2024-02-29"),
+        ({"metrics": ("leak",)}, "--metric leak: no night of the history has it; available: time"),
+        ({"since": date(2030, 1, 1)}, "the newest night of this selection is 2024-02-29"),
     ],
 )
 def test_what_the_history_has_nothing_of_is_said(points, asked: dict, words: str):

@@ -32,7 +32,7 @@ def test_an_image_of_the_recipe_of_now_under_its_name_is_current():
         (recipe(spec="b" * 64), "its recipe has changed"),
         (recipe(spec="b" * 64, **{BASE_DIGEST: "sha256:2"}), "its base has changed"),
         (recipe(spec="b" * 64, **{BASE_ID: "sha256:2"}), "its base has changed"),
-        (recipe(spec="b" * 64, base="mine:3.7"), f"built on mine:3.7; asked for now is {BASE}"),
+        (recipe(spec="b" * 64, base="mine:3.7"), f"built on mine:3.7; the requested base is {BASE}"),
     ],
 )
 def test_an_image_of_an_older_recipe_is_stale_and_says_what_changed(then, why):

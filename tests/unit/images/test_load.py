@@ -114,7 +114,7 @@ def test_a_local_base_that_is_not_here_has_the_id_that_the_image_says():
         [candidate], problems = examined(made, base=base)
         assert (candidate.other_base, problems) == (other, [])
     _, [problem] = examined(made, base="mirror/python:{python}")
-    assert "no run here would use it: built on own/python:3.7; asked for now is mirror/python:3.7" in problem
+    assert "no run here would use it: built on own/python:3.7; the requested base is mirror/python:3.7" in problem
     _, [problem] = examined(made, base=OWN, **{"own/python:3.7": {"Id": "sha256:6"}})
     assert "no run here would use it: its base has changed" in problem
 

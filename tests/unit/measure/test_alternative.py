@@ -73,7 +73,7 @@ def test_failures_that_are_not_about_pythons_suggest_nothing(on):
     error = alternative.make_error(RunOptions(command=COMMAND), VERSIONS[:1], failure)
     assert str(error) == f"no version could {told}"
     error = alternative.make_error(RunOptions(command=COMMAND), VERSIONS[:2], failure)
-    assert str(error) == f"too few versions to compare could {told}"
+    assert str(error) == f"too few versions for a comparison could {told}"
 
 
 @pytest.mark.parametrize(

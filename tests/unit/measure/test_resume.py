@@ -364,7 +364,7 @@ def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch
     monkeypatch.setattr(gpus, "find_gpus", lambda: CARDS[:1])
     run = first(tmp_path)
     run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
-    with pytest.raises(UsageError, match="GPU-1 is no GPU of this machine; there are 0: NVIDIA H100 GPU-0"):
+    with pytest.raises(UsageError, match="GPU-1 is not a GPU of this machine; there are 0: NVIDIA H100 GPU-0"):
         add_rounds(ResumeOptions(run=run.path, rounds=2), View())
 
 

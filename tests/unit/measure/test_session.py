@@ -66,7 +66,9 @@ def test_versions_that_cannot_be_installed_end_the_run_if_one_is_left(
         return
     with pytest.raises(EnvironmentFailed) as failed:
         prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
-    assert str(failed.value) == ("too few versions to compare could be made ready:\n1.14.0: the hashes do not match")
+    assert str(failed.value) == (
+        "too few versions for a comparison could be made ready:\n1.14.0: the hashes do not match"
+    )
 
 
 def test_a_single_version_that_is_left_is_not_measured_for_nothing(folder: RunFolder):

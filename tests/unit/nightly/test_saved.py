@@ -28,7 +28,7 @@ from tests.support.saved_tables import table
 OLD, NEW = "1.13.0", "2.0.0"
 FINE = ChildEnd(exit_code=0, hung=False, last_lines="")
 BREAKS = {(OLD, NEW, "nested"): ("dies", "ValueError: no such layer")}
-DIFFERS = {(OLD, NEW, "nested"): ("differs", "returns other values, by 50%")}
+DIFFERS = {(OLD, NEW, "nested"): ("differs", "returns different values, by 50%")}
 LOST = {(source, NEW, name): ("not run", "") for source in (OLD, NEW) for name in ("functional", "nested")}
 # A version that does not start also saves nothing.
 UNSAVED = {

@@ -93,7 +93,7 @@ def test_nothing_of_the_environment_that_may_be_secret_is_shown_or_written(plant
     assert "TF_VAR" not in text + out + err
     # Each is named, so that somebody can provide it in another way.
     for name in ("TFCOMPARE_NOTIFY", "TFCOMPARE_INDEX_URL", "DOCKER_AUTH_CONFIG", "PIP_FIND_LINKS", "HTTPS_PROXY"):
-        assert f"note: {name} may hold a secret and is not written down" in err
+        assert f"note: {name} may hold a secret and is not stored" in err
     assert_clean(*call("uninstall"))
 
 

@@ -37,8 +37,8 @@ def test_a_card_goes_by_its_uuid_too_and_by_the_beginning_of_it():
 @pytest.mark.parametrize(
     ("names", "seen", "said"),
     [
-        (("3",), ALL, "3 is no GPU of this machine; there are 0: Tesla V100 GPU-4d6a-11; 1: NVIDIA A100"),
-        (("GPU-4d6a",), ALL, "GPU-4d6a stands for several GPUs"),
+        (("3",), ALL, "3 is not a GPU of this machine; there are 0: Tesla V100 GPU-4d6a-11; 1: NVIDIA A100"),
+        (("GPU-4d6a",), ALL, "GPU-4d6a matches several GPUs"),
         (("G",), ALL, "G is no GPU"),
         (("0", "GPU-4d6a-11"), ALL, "one GPU is named twice"),
         (("0",), (), "neither NVML nor nvidia-smi shows a GPU"),
@@ -72,7 +72,7 @@ def test_a_version_that_fails_here_is_refused_and_told_how_to_go_on():
     assert told[1].startswith("  1.14.0 on GPU 1 (NVIDIA A100): compute capability 8.0 is known to fail")
     assert told[1].endswith("release that runs on it is 2.4.4; 1.15-nv, NVIDIA's build of 1.15.5, runs on it")
     assert told[2:] == [
-        "Take what runs on it (--versions 1.15-nv,2.4,2.13), or measure them anyway with --allow-unsupported-gpu"
+        "Use versions that run on it (--versions 1.15-nv,2.4,2.13), or measure them anyway with --allow-unsupported-gpu"
     ]
     assert refused.value.exit_code == 2
 
@@ -131,7 +131,7 @@ def test_clocks_that_are_held_are_in_the_plan_and_take_root(monkeypatch: pytest.
 
 def test_where_no_version_can_run_another_gpu_may():
     b200 = replace(H100, name="NVIDIA B200", capability="10.0")
-    with pytest.raises(UsageError, match=r"Take other versions, or another GPU \(--gpus\), or measure them"):
+    with pytest.raises(UsageError, match=r"Use other versions, or another GPU \(--gpus\), or measure them"):
         fitted("2.16", "2.17", seen=(b200,), engine="venv")
     with pytest.raises(UsageError, match=r"no release is known to run on it; 2.17-nv, NVIDIA's build of 2.17.0, runs"):
         fitted("2.16", "2.17", seen=(b200,))
@@ -240,7 +240,7 @@ def test_a_card_that_takes_no_process_is_refused():
     ("card", "words"),
     [
         (replace(H100, free_mb=2999), "has 2999 MB left, and two arms"),
-        (replace(H100, linked=False), "look after the fabric manager"),
+        (replace(H100, linked=False), "check the fabric manager"),
     ],
 )
 def test_what_may_go_wrong_on_a_card_is_noted_before(card: Gpu, words: str):

@@ -29,16 +29,16 @@ NET = (layer("a"), layer("b"), layer("net", kind="Model"))
         ((layer("a_1"), *NET[1:]), "all 3 layers return the same"),
         (
             (NET[0], layer("b", OTHER), layer("net", OTHER, kind="Model")),
-            "the first layer that returns something else is b (Dense), layer 2 of 3: by 0.99%, from equal weights",
+            "the first layer whose output differs is b (Dense), layer 2 of 3: by 0.99%, from equal weights",
         ),
         ((layer("a", OTHER, (OTHER,)), *NET[1:]), "layer 1 of 3: by 0.99%, from different weights"),
         ((layer("a", OTHER, None), *NET[1:]), "by 0.99%, its weights are not known"),
         ((layer("a", VALUES[:2]), *NET[1:]), "layer 1 of 3: (float32[2,3], not float32[4,3]), from equal weights"),
         (
             (NET[0], layer("b", kind="Dropout"), NET[2]),
-            "other layers are called: b (Dropout), layer 2 of 3, in place of b",
+            "different layers are called: b (Dropout), layer 2 of 3, in place of b",
         ),
-        (NET[:2], "other layers are called: 2 in place of 3"),
+        (NET[:2], "different layers are called: 2 in place of 3"),
         ((LayerOutput(name="a", type="Dense", output="{"), *NET[1:]), "its sketch cannot be read"),
     ],
 )

@@ -12,7 +12,7 @@ from tests.support.profiled import STACKS, function, profile
 
 @pytest.mark.parametrize("node", [Node(0, 0, 1), Node(5, 0, 1), Node(-2, 0, 1), Node(-1, 3, 1), Node(-1, -1, 1)])
 def test_stacks_that_are_no_tree_are_no_stacks(node: Node):
-    with pytest.raises(ValueError, match="node 0 is no node of a tree"):
+    with pytest.raises(ValueError, match="node 0 is not a valid node of a tree"):
         Stacks(calls=1, fold_below=0.0, frames=STACKS.frames, nodes=(node,))
 
 

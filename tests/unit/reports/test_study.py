@@ -279,7 +279,7 @@ def test_a_run_without_the_studys_cases_is_wrong_usage():
 
 
 def test_warnings_come_before_any_figure(drawn):
-    told = replace(small_block(), broken=("stream x is no Arrow stream",), warnings=("cut short",))
+    told = replace(small_block(), broken=("stream x is not an Arrow stream",), warnings=("cut short",))
     text = drawn(told)
     assert text.index("warning: stream x") < text.index("warning: cut short") < text.index("5.40 ms")
 

@@ -214,7 +214,7 @@ def test_a_reason_stands_once_however_many_rows_it_explains(drawn):
 
 
 def test_broken_streams_and_warnings_come_before_any_figure(drawn):
-    text = drawn(evaluation(broken=("stream x is no Arrow stream",), warnings=("cut short",)), 80)
+    text = drawn(evaluation(broken=("stream x is not an Arrow stream",), warnings=("cut short",)), 80)
     assert text.index("warning: stream x") < text.index("warning: cut short") < text.index("10.0 ms")
 
 

@@ -255,7 +255,7 @@ def test_what_was_measured_after_the_last_sync_may_be_lost_with_the_power(
 def test_a_stream_that_cannot_be_read_is_reported_once(run: RunFolder):
     (run.settled / "2.0.0-1.arrow").write_text("hello")
     (broken,) = gather(finished(run)).broken
-    assert "is no Arrow stream" in broken
+    assert "is not an Arrow stream" in broken
 
 
 def test_rows_of_a_run_that_recorded_no_replicate_do_not_count(tmp_path: Path):

@@ -309,7 +309,7 @@ def test_a_broken_stream_costs_its_own_ratios_only(tmp_path: Path):
     found = compare_runs(earlier, later)
     assert [change.ratio is None for change in found.changes] == [False, True]
     assert len(found.broken) == 1
-    assert "3.0.0-0.arrow is no Arrow stream" in found.broken[0]
+    assert "3.0.0-0.arrow is not an Arrow stream" in found.broken[0]
 
 
 def stopped(draw: np.random.Generator, theta: float, spread: float, freedom: int) -> Stopped:

@@ -165,7 +165,7 @@ def test_a_stream_that_breaks_the_contract_is_told_and_the_other_versions_stay(r
     (run.settled / f"{NEW}-1.arrow").write_text("hello")
     evaluation = judge_run(run)
     (broken,) = evaluation.broken
-    assert f"{NEW}-1.arrow is no Arrow stream" in broken
+    assert f"{NEW}-1.arrow is not an Arrow stream" in broken
     assert [arm.outcome for arm in evaluation.arms] == ["measured", "not measured", "measured", "not measured"]
 
 

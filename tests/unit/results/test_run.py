@@ -117,7 +117,7 @@ def test_broken_streams_stand_first_among_the_warnings(tmp_path: Path):
     folder = run_folder(tmp_path / "run", plan([case()]))
     (folder.settled / "1.0.0-1.arrow").write_bytes(b"no stream")
     run = load_run(folder.path)
-    assert "is no Arrow stream" in run.warnings[0]
+    assert "is not an Arrow stream" in run.warnings[0]
     assert run.warnings[1:] == run.evaluation.warnings
     assert run.replicates == ()
 

@@ -139,7 +139,7 @@ def test_streams_of_calls_come_one_by_one(run: RunFolder):
 def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunFolder):
     (run.settled / f"{NEW}-1.arrow").write_bytes(b"no stream")
     found = load_run(run.path)
-    assert "is no Arrow stream" in found.warnings[0]
+    assert "is not an Arrow stream" in found.warnings[0]
     assert set(tables.calls(run, found.replicates)["target"].to_pylist()) == {OLD}
 
 

@@ -51,11 +51,11 @@ def test_equal_is_ok_and_different_is_named(saved: ModelReply, loaded: ModelRepl
 def test_a_difference_says_when_and_how_large_it_is():
     assert compare_answers(done(), done(VALUES * 1.5)) == (
         "differs",
-        "returns other values, by 33%",
+        "returns different values, by 33%",
         pytest.approx(1 / 3),
     )
     _, reason, _ = compare_answers(done(after=VALUES), done(after=VALUES * 2))
-    assert reason == "after a further training step: returns other values, by 50%"
+    assert reason == "after a further training step: returns different values, by 50%"
 
 
 def outcome(

@@ -144,7 +144,7 @@ def test_other_values_and_errors_are_named_and_end_the_command_if_asked(variable
     answer = ask(monkeypatch, capsys)
     assert verdicts(answer, "nested") == ["ok", "differs", "ok", "differs"]
     assert verdicts(answer, "lstm") == ["ok", "dies", "ok", "dies"]
-    assert [each["reason"] for each in answer["failures"]] == ["returns other values, by 50%", "ValueError: no"]
+    assert [each["reason"] for each in answer["failures"]] == ["returns different values, by 50%", "ValueError: no"]
     ask(monkeypatch, capsys, "--fail-on", "differs", code=1)
     ask(monkeypatch, capsys, "--fail-on", "died", code=6)
     ask(monkeypatch, capsys, "--fail-on", "differs,died", code=1)

@@ -116,7 +116,7 @@ def test_slower_code_is_not_yet_and_the_release_between_that_passes_is_named(mon
     assert answer.best_between == "2.14.1"
     text = shown(answer)
     assert "NOT YET: slower, 1.5" in text
-    assert "the newest release between that passes is 2.14.1" in text
+    assert "the newest release that passes is 2.14.1" in text
 
 
 def test_no_release_between_is_proposed_if_none_passes(monkeypatch, tmp_path: Path):

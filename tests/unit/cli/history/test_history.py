@@ -301,7 +301,7 @@ def test_a_run_is_imported_into_an_empty_history_under_another_night_and_name(ca
     ("words", "told"),
     [
         (["--name", "3.0.0=nightly"], "the run compares 2.0.0"),
-        (["--name", "nightly"], "a version of the run and its name"),
+        (["--name", "nightly"], "expected BUILD=NAME"),
         (["--night", "01.02.2026"], "--night '01.02.2026': a day"),
     ],
 )
@@ -353,7 +353,7 @@ def test_an_alarm_is_muted_known_and_what_it_was(call, history: Path):
         (["mute", "0f9572", "--note", "x"], "did you mean 0f9571?"),
         (["mute", "zzz", "--note", "x"], "`tfcompare history alarms --all` lists them"),
         (["mute", "0f", "--note", " "], "--note is empty"),
-        (["mute", "0f", "--note", "x", "--until", "2020-01-01"], "is over already"),
+        (["mute", "0f", "--note", "x", "--until", "2020-01-01"], "is in the past"),
         (["known", "", "--note", "x"], "no alarm ''"),
         (["unmute", "0f"], "there is nothing to take back"),
     ],

@@ -137,7 +137,7 @@ def test_saved_models_get_the_flags_that_say_where_to_run(
     ("words", "reason"),
     [
         (("--saved-models", "kears"), "unknown format 'kears'"),
-        (("--saved-models", "keras", "--on", "auto"), "leave it out with --on"),
+        (("--saved-models", "keras", "--on", "auto"), "cannot be combined with --on"),
     ],
 )
 def test_saved_models_that_cannot_be_are_refused_before_anything_is_measured(

@@ -171,7 +171,9 @@ def test_a_container_that_is_not_confined_as_asked_is_a_finding(monkeypatch, fou
 @pytest.mark.skipif(os.getuid() != 0, reason="not root: it gives files away")
 def test_what_belongs_to_another_user_afterwards_is_a_finding(monkeypatch):
     client = Engine("name=rootless", usual={"owner": 165532})
-    with pytest.raises(EngineUnavailable, match=f"what user {UID} writes there belongs to user 165532 here"):
+    with pytest.raises(
+        EngineUnavailable, match=f"files that user {UID} writes in it belong to user 165532 on this machine"
+    ):
         check(client, monkeypatch)
 
 

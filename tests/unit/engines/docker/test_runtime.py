@@ -44,7 +44,7 @@ def test_with_a_runtime_only_docker_is_taken():
     assert find_candidates("auto", "fork", EngineOptions()) == ["docker", "venv"]
     assert find_candidates("auto", "fork", asked) == find_candidates("docker", "container", asked) == ["docker"]
     for wanted, isolation in (("venv", "fork"), ("auto", "process"), ("venv", "process")):
-        with pytest.raises(UsageError, match="--runtime is what runs containers: it goes with --engine docker"):
+        with pytest.raises(UsageError, match="--runtime chooses what runs the containers: use it with --engine docker"):
             find_candidates(wanted, isolation, asked)
 
 

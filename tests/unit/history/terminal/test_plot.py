@@ -70,7 +70,7 @@ def test_every_night_has_its_point_and_a_step_its_mark():
 
 def test_many_nights_share_columns_and_the_plot_says_so():
     lines = plot.plot(rows(series(730)), {}, 80)
-    assert lines[-1].strip() == "a column is 11 nights: the middle one, and from the lowest to the highest"
+    assert lines[-1].strip() == "a column covers 11 nights: their median, and a line from the lowest to the highest"
 
 
 def test_where_everything_changes_every_night_there_is_still_a_plot():

@@ -313,7 +313,7 @@ def test_the_run_comes_back_with_the_page_and_a_broken_stream_is_told(tmp_path: 
     (path / "streams" / "9-1.arrow").write_bytes(b"no stream")
     text, run = html.make_page(path)
     assert len(run.evaluation.broken) == 1
-    assert "is no Arrow stream" in words(with_id(Reader(text).root, "summary"))
+    assert "is not an Arrow stream" in words(with_id(Reader(text).root, "summary"))
 
 
 @pytest.mark.parametrize("scene", SCENES)
