@@ -122,7 +122,7 @@ def test_a_commit_that_cannot_be_built_is_left_out(question: Question, checkout:
         ({"over": "tensorflow@git"}, "a build of TensorFlow takes hours; --nightlies searches the builds of each day"),
         (
             {"source": None},
-            "add --source with a checkout of its repository; without one, tfcompare knows that of keras",
+            "add --source with a checkout of its repository; without one, tfcompare knows only the repository of keras",
         ),
         ({"source": Path("/")}, "--source /: git cannot read it: not a git repository"),
     ],

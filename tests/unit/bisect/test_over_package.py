@@ -90,7 +90,7 @@ def test_two_releases_that_do_not_differ_have_nothing_between_them(tmp_path: Pat
         ({"good": "2.20 keras==3.5.0 as a"}, "without wheel=, image=, freeze= or a name"),
         ({"over": "tensorflow"}, "--over tensorflow: leave it out; without it, TensorFlow's versions are searched"),
         ({"nightlies": True}, "--nightlies varies TensorFlow, and --over keras does not"),
-        ({"over": ""}, r"give both the same, .*\. To search the releases of a package, add --over keras"),
+        ({"over": ""}, r"give both the same changes, .*\. To search the releases of a package, add --over keras"),
     ],
 )
 def test_ends_that_are_none_of_such_a_search_are_refused(tmp_path: Path, changes: dict, words: str):

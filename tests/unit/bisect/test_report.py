@@ -91,7 +91,7 @@ def test_versions_that_cannot_be_measured_share_the_blame():
             "undecided",
             "2.6.5 cannot be distinguished from 1.14.0: 1.04x inconclusive (0.85-1.27). Nothing can be found.",
         ),
-        ("nothing", "Nothing has been measured yet."),
+        ("nothing", "Nothing was measured yet."),
     ],
 )
 def test_where_nothing_was_found_that_is_the_answer(scene: str, words: str):

@@ -152,7 +152,7 @@ def test_where_nothing_between_can_be_measured_the_ends_are_the_answer():
 
 
 def test_a_deadline_counts_as_slow_though_nobody_knows_by_how_much():
-    """From the sixth version on the case does not reached it yets end."""
+    """From the sixth version on the case does not come to its end."""
     candidates = versions(9)
 
     class Late(World):

@@ -76,7 +76,7 @@ BAD_CALLS = {
         "invalid case 'predict[model=tiny': a ] is missing",
     ),
     "a page of a dry run": (["--dry-run", "--engine", "venv", "--format", "html"], 2, "--dry-run prints a plan"),
-    "a bad set of CPUs": (["--cpuset", "3-1"], 2, "--cpuset '3-1': numbers of CPUs"),
+    "a bad set of CPUs": (["--cpuset", "3-1"], 2, "--cpuset '3-1': expected CPU numbers"),
     "CPUs that are not there": (["--cpuset", "4095", "--engine", "venv", "--dry-run"], 2, "--cpuset: CPU 4095 cannot"),
     "too little memory": (["--memory", "10m"], 2, "at least 512m"),
     "more memory than there is": (

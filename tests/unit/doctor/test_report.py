@@ -48,7 +48,7 @@ variance is not included.
                            → check with `top` what runs or waits for a disk,
                            and measure when it has finished
  note     virtual machine  its neighbours cannot be seen, and not everything
-                           they do shows as steal
+                           they do shows up as steal
                            → compare versions within a run, never the times of
                            two runs
 """
@@ -61,7 +61,8 @@ rounds. TensorFlow's own variance is not included.
 
        finding       observation                                      advice
  ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
- note  spread        equal arms differ by 4.0% from round to round    use a longer `--budget`: 20 rounds would show 5%
+ note  spread        equal arms differ by 4.0% from round to round    use a longer `--budget`: 20 rounds would show a
+                                                                      difference of 5%
  note  cgroup quota  1.5 of 2 CPUs; beyond that, everything here is   raise it (`docker run --cpus`, or systemd's
                      made to wait                                     CPUQuota)
  note  governor      powersave: clock rates follow the load           `sudo cpupower frequency-set --governor

@@ -39,7 +39,7 @@ def test_a_card_goes_by_its_uuid_too_and_by_the_beginning_of_it():
     [
         (("3",), ALL, "3 is not a GPU of this machine; there are 0: Tesla V100 GPU-4d6a-11; 1: NVIDIA A100"),
         (("GPU-4d6a",), ALL, "GPU-4d6a matches several GPUs"),
-        (("G",), ALL, "G is no GPU"),
+        (("G",), ALL, "G is not a GPU"),
         (("0", "GPU-4d6a-11"), ALL, "one GPU is named twice"),
         (("0",), (), "neither NVML nor nvidia-smi shows a GPU"),
     ],
@@ -78,7 +78,7 @@ def test_a_version_that_fails_here_is_refused_and_told_how_to_go_on():
 
 
 def test_a_build_of_another_maker_stands_in_for_what_no_new_card_takes():
-    with pytest.raises(UsageError, match=r"Take what runs on it \(--versions 1.15-nv,2.10-nv,2.13\)"):
+    with pytest.raises(UsageError, match=r"Use versions that run on it \(--versions 1.15-nv,2.10-nv,2.13\)"):
         fitted("1.14", "2.0", "2.13", gpus=("2",))
     asked = fitted("1.15-nv", "2.10-nv", "2.16", gpus=("2",))
     assert {match.fit for match in asked.fitting.matches} == {"fine"}
@@ -125,7 +125,7 @@ def test_clocks_that_are_held_are_in_the_plan_and_take_root(monkeypatch: pytest.
     assert held.freeze("docker").lock_mhz == 1200
     assert "GPU clocks were held at 1200 MHz (--lock-clocks)" in held.fitting.notes
     monkeypatch.setattr(cards.os, "geteuid", lambda: 1000)
-    with pytest.raises(UsageError, match="--lock-clocks takes root"):
+    with pytest.raises(UsageError, match="--lock-clocks needs root"):
         fit(asked, lambda: ALL, lambda: (READING,))
 
 
@@ -225,7 +225,10 @@ def test_slices_are_listed_where_none_is_what_was_named():
 
 def test_a_card_for_one_process_takes_the_run_that_opens_one():
     alone = replace(H100, mode="exclusive")
-    with pytest.raises(UsageError, match=r"takes one process at a time .* add --gpu-exclusive, or `sudo nvidia-smi"):
+    with pytest.raises(
+        UsageError,
+        match=r"takes one process at a time .* add --gpu-exclusive, or allow several processes with `sudo nvidia-smi",
+    ):
         fitted("2.16", "2.18", seen=(alone,))
     places = EngineOptions(gpu=True, exclusive=True)
     assert fitted("2.16", "2.18", seen=(alone,), environments=places).fitting.gpus == (alone,)

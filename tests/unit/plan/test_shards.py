@@ -37,5 +37,5 @@ def test_the_shards_are_about_as_large():
 
 
 def test_a_shard_without_a_case_says_how_many_there_can_be():
-    with pytest.raises(NothingSelected, match=r"shard 8 of 8 has no case: .* make 7 groups; use at most 7 shards"):
+    with pytest.raises(NothingSelected, match=r"shard 8 of 8 has no case: .* form 7 groups; use at most 7 shards"):
         take_shard(CASES, WORKLOADS, 8, 8)

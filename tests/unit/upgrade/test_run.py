@@ -190,14 +190,14 @@ def test_what_is_not_shown_to_be_within_its_gate_is_named(monkeypatch, tmp_path:
     answer = ask(monkeypatch, tmp_path / "up", World(noise=0.25), remedies=False)
     assert answer.decision == "go"
     assert [each.metric for each in answer.open] == ["time"]
-    assert "not shown: speed" in report.tell_decision(answer)
+    assert "not shown for: speed" in report.tell_decision(answer)
     assert next(report.list_next(answer)).startswith(f"tfcompare run --resume {tmp_path / 'up' / 'run'}")
 
 
 def test_too_few_rounds_are_no_proof(monkeypatch, tmp_path: Path):
     answer = ask(monkeypatch, tmp_path / "up", World(slow={"2.15.1": 1.5}), budget_s=21.0, measure=_measure_two_rounds)
     assert answer.decision == "go"
-    assert "not shown: speed" in report.tell_decision(answer)
+    assert "not shown for: speed" in report.tell_decision(answer)
 
 
 def _measure_two_rounds(options, view):

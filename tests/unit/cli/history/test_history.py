@@ -283,7 +283,7 @@ def test_a_run_is_imported_once(call, history: Path, run: Path):
     assert (point.target, point.stage, point.rounds) == (NEW, "screen", 6)
     code, _, err = call("import", run, "--history", history)
     assert code == 2
-    assert f"run {plan().run} is in the history {history} already" in err
+    assert f"run {plan().run} is already in the history {history}" in err
     assert not (history / "runs").exists()
 
 
@@ -316,7 +316,7 @@ def test_a_run_without_versions_to_compare_has_nothing_for_a_history(call, tmp_p
     asked = plan([tiny, large], (NEW,), pairs=(case_pair(tiny, large),))
     made = run_folder(tmp_path / "run", asked)
     code, _, err = call("import", made.path, "--history", tmp_path / "fresh")
-    assert (code, "compares no version with 2.0.0" in err) == (3, True)
+    assert (code, "compares no version with its first one, 2.0.0" in err) == (3, True)
 
 
 def test_what_is_no_run_or_cannot_be_read_is_not_imported(call, tmp_path: Path, run: Path):
