@@ -47,7 +47,10 @@ def save_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
         say(f"saving {', '.join(status.tag for status in chosen)}: about {sizes.format_size(needed)}")
         with _progress("saving", needed, quiet) as report_bytes:
             archive.save(client, file, chosen, needed, report_bytes)
-    say(f"written: {file} ({sizes.format_size(file.stat().st_size)}); next: tfcompare images load {file.name}")
+    say(
+        f"written: {file} ({sizes.format_size(file.stat().st_size)}); on the other machine: "
+        f"tfcompare images load {file.name}"
+    )
 
 
 @app.command("load")
