@@ -158,7 +158,7 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
         container.remove_container(client.api, created["Id"])
     if code != 0 or PRIVATE not in output:
         last = (output.replace(PRIVATE, "").strip().splitlines() or [f"it ended with {code}"])[-1]
-        return f"user {user[0]} in it cannot read and write files of user {user[0]} here ({last[:200]})"
+        return f"user {user[0]} in it cannot read or write files of user {user[0]} here ({last[:200]})"
     return _judge(folder, user[0])
 
 

@@ -62,7 +62,7 @@ def test_a_user_that_is_another_one_outside_is_found(client: docker.DockerClient
     monkeypatch.setattr(security, "find_user", lambda: (12345, 12345))
     monkeypatch.setattr(container, "hand_over", lambda folder, user: None)
     finding = probe.find_fault(client, client.info())
-    assert finding.startswith("user 12345 in it cannot read and write files of user 12345 here (cat: ")
+    assert finding.startswith("user 12345 in it cannot read or write files of user 12345 here (cat: ")
     assert finding.endswith("Permission denied)")
     monkeypatch.setattr(probe, "_describe", lambda client, info: ("an engine that maps users", ("",)))
     with pytest.raises(

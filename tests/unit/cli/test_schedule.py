@@ -65,7 +65,7 @@ def test_a_second_install_replaces_the_first_whatever_scheduler_has_it(with_cron
     with_cron.set(REFUSED="never asked for")
     code, out, _ = call("install", *FLAGS, "--yes", "--scheduler", "systemd", "--missed", "skip")
     assert code == 0
-    assert f"what {Cron().title} had" in out
+    assert f"removed the schedule of {Cron().title}" in out
     assert not (with_cron.notes / "table").exists()
     assert [name.partition("-")[0] for name in with_cron.files()] == ["nights", "tfcompare", "tfcompare"]
     [one] = json.loads(call("status", "--format", "json")[1])
@@ -150,7 +150,7 @@ def test_secrets_of_the_environment_are_not_written_down(with_cron, call):
     assert "hidden" not in out + err + text
     assert "export TF_X=1\n" in text
     assert "--notify '${HOOK}'" in text
-    for told in ("TFCOMPARE_INDEX_URL may hold", "HTTPS_PROXY may hold", "${HOOK} has no value"):
+    for told in ("TFCOMPARE_INDEX_URL may hold", "HTTPS_PROXY may hold", "${HOOK} will have no value"):
         assert told in err
     (with_cron.folder / "secrets").write_text("HOOK='json://me:x@here'\n")
     install = ("install", *FLAGS, "--notify", "${HOOK}", "--env-file", "secrets", "--yes")
@@ -189,7 +189,7 @@ def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
         out = call("status")[1]
         assert f"every night at 02:30, by `tfcompare nightly serve` (pid {os.getpid()})" in out
         code, _, err = call("serve", "--at", "03:00", *FLAGS)
-        assert (code, "another nightly-serve-cpu runs here since" in err) == (2, True)
+        assert (code, "another nightly-serve-cpu is in progress here since" in err) == (2, True)
         assert "also starts nightly runs here" in call("uninstall")[1]
 
 

@@ -176,7 +176,9 @@ def test_an_alarm_carries_why_both_builds_differ(house: House):
     assert words[:5] == ["why", GOOD, BAD, f"--case={ALARM.key.case}", "--no-search"]
     path = str(house.store.runs / f"why-{ALARM.id}")
     assert words[5:] == ["--budget", "300s", "--output", path, *MEASURED_SO, "--format", "json"]
-    assert found.findings == ("They differ in nothing else that can be undone, so it is TensorFlow 1.0.0 -> 2.0.0.",)
+    assert found.findings == (
+        "They differ in nothing else that can be undone, so the cause is TensorFlow 1.0.0 -> 2.0.0.",
+    )
     assert house.limits[0] <= causes.WHY_LIMIT_S
 
 

@@ -110,7 +110,7 @@ KINDS = {
 def test_an_engine_on_which_no_worker_can_write_is_refused_by_what_was_found(kind: str, monkeypatch):
     listed, name, modes, words = KINDS[kind]
     client = Engine(*listed, name=name, **dict.fromkeys(modes, DENIED))
-    message = rf"^this is {words}.*tried: user {UID} cannot read and write.*Permission denied\); use another Docker"
+    message = rf"^this is {words}.*failed there: user {UID} in it cannot read or write.*Permission denied\); use another Docker"
     with pytest.raises(EngineUnavailable, match=message):
         check(client, monkeypatch)
     assert (len(client.tried), client.removed, client.images) == (len(modes), len(modes), 0)
@@ -163,7 +163,7 @@ FAULTS = {
 @pytest.mark.parametrize(("found", "words"), FAULTS.values(), ids=FAULTS)
 def test_a_container_that_is_not_confined_as_asked_is_a_finding(monkeypatch, found: dict[str, Any], words: str):
     client = Engine("name=rootless", usual={**found})
-    with pytest.raises(EngineUnavailable, match=f"a container there was tried: .*{words}"):
+    with pytest.raises(EngineUnavailable, match=f"a test container failed there: .*{words}"):
         check(client, monkeypatch)
     assert client.images == 0
 

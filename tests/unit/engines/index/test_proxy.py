@@ -176,7 +176,7 @@ def test_a_file_that_breaks_off_is_told_in_the_log_and_not_passed_for_a_whole_on
     place = asking.get("/simple/little-one/").text.partition('href="')[2].partition('"')[0]
     with pytest.raises(requests.RequestException):
         asking.get(place)
-    assert log.end.startswith("index: 127.0.0.1 broke off: ")
+    assert log.end.startswith("index: the connection to 127.0.0.1 broke: ")
     index.close()
 
 
