@@ -37,7 +37,7 @@ def test_a_second_one_is_refused_and_told_of_the_first(tmp_path, elsewhere):
     assert found is not None
     assert (found.pid, found.about) == (elsewhere.pid, "elsewhere")
     assert abs(datetime.now().astimezone() - found.since) < timedelta(minutes=1)
-    words = rf"another night runs here since {found.since:%Y-%m-%d %H:%M} \(pid {elsewhere.pid}\)"
+    words = rf"another nightly run is in progress here since {found.since:%Y-%m-%d %H:%M} \(pid {elsewhere.pid}\)"
     with pytest.raises(UsageError, match=words), hold(tmp_path):
         pass
 
@@ -94,7 +94,7 @@ def test_a_lock_taken_this_moment_with_nothing_written_is_waited_for_only_briefl
     begun = time.monotonic()
     assert holder(tmp_path) is None
     assert time.monotonic() - begun < 5
-    with pytest.raises(UsageError, match="another night runs here already"), hold(tmp_path):
+    with pytest.raises(UsageError, match="another nightly run is in progress here: wait"), hold(tmp_path):
         pass
 
 

@@ -156,7 +156,9 @@ def test_what_measures_holds_the_lock_of_a_night_that_was_killed_and_what_it_sta
     try:
         night.kill()
         night.wait()
-        refused = pytest.raises(UsageError, match=rf"another night runs here since .* \(pid {night.pid}\)")
+        refused = pytest.raises(
+            UsageError, match=rf"another nightly run is in progress here since .* \(pid {night.pid}\)"
+        )
         with refused, lock.hold(tmp_path):
             pass
         os.kill(measuring, signal.SIGKILL)

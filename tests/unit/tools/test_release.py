@@ -137,7 +137,7 @@ def test_the_change_log_of_a_version_is_whole_before_it_is_published():
     for text, why in (
         (LOG.replace("## Unreleased\n", "## Unreleased\n- New.\n"), "below Unreleased: move them to 0.1.0"),
         (LOG.replace("## 0.1.0", "## 0.0.9"), "has no section 0.1.0"),
-        (LOG.replace("### Added", "### Adds"), "no group Adds; there are Added, Changed, Fixed"),
+        (LOG.replace("### Added", "### Adds"), "unknown group Adds; known: Added, Changed, Fixed"),
         (LOG.replace("## Unreleased\n", ""), "does not begin with a section Unreleased"),
     ):
         with pytest.raises(release.Wrong, match=why):

@@ -156,7 +156,7 @@ FAULTS = {
     "nothing written": ({"status": None}, "status: No such file"),
     "too much written": ({"status": "x" * 2**17}, "it has more than"),
     "no answer": ({"code": None}, "it did not end within 60 s"),
-    "another secret": ({"output": "nothing"}, r"cannot read and write .* \(nothing\)"),
+    "another secret": ({"output": "nothing"}, r"cannot read or write .* \(nothing\)"),
 }
 
 

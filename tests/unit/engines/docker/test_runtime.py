@@ -57,10 +57,10 @@ def test_a_run_continues_with_the_runtime_of_its_plan(monkeypatch: pytest.Monkey
 
 
 BAD = {
-    "no name": (("--runtime", "-x"), "a name that the engine has"),
-    "a command": (("--runtime", "runc; rm"), "a name that the engine has"),
+    "no name": (("--runtime", "-x"), "expected a runtime of the engine"),
+    "a command": (("--runtime", "runc; rm"), "expected a runtime of the engine"),
     "a GPU by a runtime": (("--runtime", "runsc", "--gpu"), "both choose it: add --gpu-request device, or cdi"),
-    "environments": (("--runtime", "runsc", "--engine", "venv"), "it goes with --engine docker"),
+    "environments": (("--runtime", "runsc", "--engine", "venv"), "use it with --engine docker"),
     "a run that continues": (("--runtime", "runsc", "--resume", "runs/x"), "leave --runtime out"),
 }
 

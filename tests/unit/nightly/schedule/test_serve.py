@@ -241,7 +241,7 @@ def test_both_devices_are_served_at_once_and_each_by_one_program(monkeypatch, tm
             assert read_line(begin(*device)).startswith("the next nightly run starts at ")
         for device, name in (((), "nightly-serve-cpu"), (("--gpus", "0"), "nightly-serve-gpu")):
             refused = begin(*device)
-            assert f"another {name} runs here since" in read_line(refused)
+            assert f"another {name} is in progress here since" in read_line(refused)
             assert refused.wait(60) == 2
         status = subprocess.run([*argv[:4], "status", "--format", "json"], capture_output=True, text=True, timeout=60)
         assert [schedule["by"].partition(" (")[0] for schedule in json.loads(status.stdout)] == [
