@@ -44,7 +44,7 @@ def test_an_isolation_that_an_engine_does_not_offer_is_refused():
 
 def test_an_unknown_engine_is_refused_with_the_nearest():
     with pytest.raises(
-        UsageError, match=r"unknown engine 'dokcer' .did you mean docker.*; there are auto, docker, venv"
+        UsageError, match=r"unknown engine 'dokcer' .did you mean docker.*; use one of auto, docker, venv"
     ):
         find_candidates("dokcer", "fork", EngineOptions())
 
@@ -84,5 +84,5 @@ def test_an_engine_that_was_named_is_taken_or_nothing(monkeypatch: pytest.Monkey
     assert chosen(replace(SMOKE, engine="venv"))[0] == "venv"
     with pytest.raises(EngineUnavailable):
         chosen(replace(SMOKE, engine="docker"))
-    with pytest.raises(UsageError, match="unknown engine 'podman'; there are auto, docker, venv"):
+    with pytest.raises(UsageError, match="unknown engine 'podman'; use one of auto, docker, venv"):
         chosen(replace(SMOKE, engine="podman"))

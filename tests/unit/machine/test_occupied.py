@@ -25,7 +25,9 @@ def test_runs_of_this_machine_do_not_mind_each_other():
 def test_a_unit_of_a_fleet_waits_for_no_run_and_is_given_back():
     with (
         occupy(alone=False),
-        pytest.raises(EngineUnavailable, match=r"^another run is measuring on this machine; wait for its end$"),
+        pytest.raises(
+            EngineUnavailable, match=r"^another run is measuring on this machine; wait until it has finished$"
+        ),
         occupy(alone=True),
     ):
         pass

@@ -47,7 +47,8 @@ def test_the_rows_that_cpu_time_decides_are_named_with_their_ratios_and_both_spr
 def test_that_cpu_time_decides_nothing_is_said_as_well():
     assert list(describe_cpu_times(of(*[OPEN | UNDECIDED] * 3))) == [
         "CPU time decides none of 3 open comparisons.",
-        "From round to round, ratios of CPU times vary by 0.7% and those of wall times by 6.5%: --columns +cpu-ratio shows them.",
+        "From round to round, ratios of CPU times vary by 0.7% and those of wall times by 6.5%: --columns +cpu-ratio "
+        "shows them.",
     ]
 
 

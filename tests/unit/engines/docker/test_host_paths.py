@@ -92,9 +92,9 @@ def test_what_is_only_read_is_copied_once_to_where_the_engine_sees_it(code, tmp_
 
 
 def test_what_no_volume_holds_is_refused_with_its_name(code, tmp_path):
-    with pytest.raises(EnvironmentFailed, match=rf"the Docker engine does not see {code}: .* in no volume"):
+    with pytest.raises(EnvironmentFailed, match=rf"the Docker engine does not see {code}: .* in none of its volumes"):
         host_paths.source(code, {}, read_only=False)
-    with pytest.raises(EnvironmentFailed, match=rf"does not see {tmp_path}/cache/tfcompare: .* in no volume"):
+    with pytest.raises(EnvironmentFailed, match=rf"does not see {tmp_path}/cache/tfcompare: .* in none of its volumes"):
         host_paths.source(code, {}, read_only=True)
 
 

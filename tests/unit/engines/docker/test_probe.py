@@ -110,7 +110,8 @@ KINDS = {
 def test_an_engine_on_which_no_worker_can_write_is_refused_by_what_was_found(kind: str, monkeypatch):
     listed, name, modes, words = KINDS[kind]
     client = Engine(*listed, name=name, **dict.fromkeys(modes, DENIED))
-    message = rf"^this is {words}.*failed there: user {UID} in it cannot read or write.*Permission denied\); use another Docker"
+    denied = rf"user {UID} in it cannot read or write.*Permission denied"
+    message = rf"^this is {words}.*failed there: {denied}\); use another Docker"
     with pytest.raises(EngineUnavailable, match=message):
         check(client, monkeypatch)
     assert (len(client.tried), client.removed, client.images) == (len(modes), len(modes), 0)
