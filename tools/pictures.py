@@ -3,7 +3,7 @@
     python tools/pictures.py runs/20261123-093000-1a2b "make run"
     python tools/pictures.py runs/upgrade-20261129-170000 "tfcompare upgrade 2.8 2.16 --workload-folder mine"
 
-The second argument is the title of the terminal; without it, the title is the run's own command.
+The second argument is the title of the terminal. For a run, the default title is the run's own command.
 The page needs Chromium and its driver. Look at both pictures before you commit them.
 """
 

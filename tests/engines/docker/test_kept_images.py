@@ -445,7 +445,7 @@ def test_a_version_without_an_image_cannot_be_saved_or_verified(
     for argv in (("save", tmp_path / "images.tar", "2.0"), ("verify", "2.0")):
         done = images(*argv, "--base", BASE)
         assert done.returncode == 5
-        assert "2.0.0: no image of it is current; `tfcompare images build` makes it" in done.stderr
+        assert "2.0.0: no image is current; `tfcompare images build` builds one" in done.stderr
     done = images("save", tmp_path / "images.tar")
     assert done.returncode == 3
     assert not (tmp_path / "images.tar").exists()
