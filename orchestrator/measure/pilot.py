@@ -26,8 +26,8 @@ from orchestrator.terminal.durations import format_budget, format_minutes, forma
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
 BETWEEN_ROUNDS = 0.02
-# Of the efforts that a pilot suggests.
-GENEROUS = 2
+# From this one on, the efforts that a pilot suggests are not generous and have no visits for first calls alone.
+USUAL = 3
 
 
 def patient_cases(plan: Plan) -> frozenset[str]:
@@ -46,7 +46,8 @@ def cold_cases(plan: Plan) -> frozenset[str]:
 class Calibration:
     """What the pilot of a group suggests for its rounds: efforts from the fullest down to what the pilot itself did.
 
-    The first GENEROUS of them have more slow calls where these scatter; they are for a budget that holds enough rounds.
+    The first ones have more slow calls where these scatter, or visits for first calls alone. They are for a budget that
+    holds enough rounds.
     """
 
     group: Group

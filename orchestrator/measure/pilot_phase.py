@@ -6,7 +6,7 @@ from statistics import fmean
 
 from orchestrator.measure import pacing
 from orchestrator.measure.pilot import (
-    GENEROUS,
+    USUAL,
     Calibration,
     calibrate_group,
     describe_percentiles,
@@ -103,7 +103,8 @@ class PilotPhase:
     def _fit_efforts(self, calibrations: Sequence[Calibration], groups: Sequence[Group], number: int) -> None:
         """Choose the fullest efforts with which the budget lets as many groups as possible come to a verdict.
 
-        Generous ones only where it holds enough rounds: few say little about their own scatter, however long they are.
+        Generous ones, and visits for first calls alone, only where it holds enough rounds: few say little about their
+        own scatter, however long they are, and every round has first calls anyway.
         If it lets no group come to a verdict, the shortest rounds are the best: --resume adds others.
         """
         judged: list[int] = []
@@ -119,7 +120,7 @@ class PilotPhase:
         fitting = [
             level
             for level, count in enumerate(judged)
-            if count == max(judged) and (level >= GENEROUS or held[level] >= ENOUGH_ROUNDS)
+            if count == max(judged) and (level >= USUAL or held[level] >= ENOUGH_ROUNDS)
         ]
         best = fitting[0] if any(judged) and fitting else -1
         shorter = False

@@ -131,9 +131,9 @@ def test_more_cases_come_to_a_verdict_where_rounds_are_short(tmp_path: Path, clo
 
 
 def test_visits_for_first_calls_alone_are_left_out_before_bursts(tmp_path: Path, clock: Clock):
-    """With them, a round takes two openings more."""
-    ample, tight = SHORT_S + 4.9 * (FULL_S + 2 * OPEN_S), SHORT_S + 4.6 * FULL_S
-    for name, budget_s, once in (("ample", ample, 1), ("tight", tight, 0)):
+    """With them, a round takes two openings more; a budget that then holds few rounds is for rounds."""
+    ample, few, tight = (SHORT_S + count * (FULL_S + 2 * OPEN_S) for count in (8.9, 6.9, 4.1))
+    for name, budget_s, once in (("ample", ample, 1), ("few", few, 0), ("tight", tight, 0)):
         stage = stage_of(clock, "a", 1.0)
         played = measure(tmp_path / name, stage, budget_s, metrics=("first",), looks=(4,))
         assert {entry.once for entry in efforts(played)[-2:]} == {once}
