@@ -219,7 +219,7 @@ def test_a_base_that_was_locked_there_is_locked_here_if_the_user_asks_for_it(
     assert made.tag not in tags(there)
     done = images("load", tmp_path / "images.tar", *flags, "--lock-bases")
     assert done.returncode == 0, done.stderr
-    assert f"{NAME} is {digest} from now on" in done.stderr
+    assert f"locked {NAME} to {digest}" in done.stderr
     assert ("ready: 1.14.0" if flags else f"ready with --base '{BASE}' or TFCOMPARE_BASE: 1.14.0") in done.stderr
     assert user_data.digests() == {NAME: digest}
     [found] = listed(images, "--base", BASE)
