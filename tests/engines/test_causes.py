@@ -110,7 +110,9 @@ def test_the_alarm_names_the_nightly_that_brought_it_and_its_commits(place: Plac
 
 def test_the_alarm_says_why_both_nightlies_differ(place: Place, alarmed) -> None:
     cause, where = place.alarm().findings
-    assert cause == f"They differ in nothing else that can be undone, so the cause is TensorFlow {DAYS[0]} -> {DAYS[2]}."
+    assert (
+        cause == f"They differ in nothing else that can be undone, so the cause is TensorFlow {DAYS[0]} -> {DAYS[2]}."
+    )
     assert where.startswith("where: grown: sleep ")
     assert where in alarmed.stdout
 
