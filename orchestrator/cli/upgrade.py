@@ -74,8 +74,7 @@ def upgrade(
         typer.Argument(
             help="The target that you have, and the one that you want. Without OLD, the active environment is "
             "compared with NEW; without both, with the newest version. You can also name the file of a workload "
-            "or "
-            "program.",
+            "or program.",
             metavar="[OLD] NEW",
             show_default=False,
         ),
@@ -111,8 +110,8 @@ def upgrade(
 
     Both targets run your program, or your workloads. One page says what gets
     slower, what needs more memory, what returns other results, what dies, and
-    what will break next. If something is in the way, tfcompare searches for its cause, and measures remedies and
-    releases between the two.
+    what will break next. If something is in the way, tfcompare searches for
+    its cause, and measures remedies and releases between the two.
 
     The outcomes that --fail-on lists are in the way. Default: slower>10%,
     memory:more>25%, died and, for workloads, output:differs. The exit code is

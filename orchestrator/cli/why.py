@@ -109,9 +109,9 @@ def ask_why(
     Each change between the two targets is undone in turn: Keras, other packages,
     Python, variables, and defaults of TensorFlow. All of these targets are
     measured in the same rounds, so the table shows what each change
-    contributes. Then tfcompare searches for the release that brought the largest change, profiles the case on both
-    sides, and measures remedies. The default budget is
-    15 minutes for all of it.
+    contributes. Then tfcompare searches for the release that brought the largest
+    change, profiles the case on both sides, and measures remedies. The default
+    budget is 15 minutes for all of it.
 
     [bold]Examples[/bold]
 

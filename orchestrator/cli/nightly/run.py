@@ -150,8 +150,7 @@ def run(
             "format",
             FORMATS,
             "After measuring, save models in these formats (or all), load them in all versions as `tfcompare models` "
-            "does, "
-            "and report models that were ok last time and no longer are.",
+            "does, and report models that were ok last time and no longer are.",
             first=(ALL,),
             several=True,
         ),

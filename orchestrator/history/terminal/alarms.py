@@ -14,6 +14,7 @@ from orchestrator.history.terminal.plot import MARKS
 from orchestrator.history.wording import describe_alarm, describe_cause, describe_evidence, describe_size
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.reports.columns import LONGEST, STYLES, ratio
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import clip, safe_text
 
 INDENT = (0, 0, 0, 8)
@@ -27,7 +28,7 @@ def sort_alarms(alarms: Iterable[Alarm]) -> list[Alarm]:
 
 
 def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
-    yield safe_text(count_noun(len(alarms), "open alarm"), style="bold")
+    yield safe_text(format_count(len(alarms), "open alarm"), style="bold")
     for alarm in alarms:
         change = alarm.change
         size = f"{MARKS[change.direction]} {describe_alarm(alarm)}"
@@ -82,7 +83,3 @@ def style(alarm: Alarm) -> StyleType:
 
 def format_between(low: float, high: float) -> str:
     return "-".join(ratio(bound).removesuffix("x") for bound in (low, high))
-
-
-def count_noun(count: int, singular: str, plural: str = "") -> str:
-    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"

@@ -14,7 +14,7 @@ from orchestrator.history.model import Alarm, Direction, Key
 from orchestrator.history.night_rows import ALPHA, NightRow, find_bounds
 from orchestrator.history.select import ShownPart, case_of
 from orchestrator.history.terminal import alarms as alarmed
-from orchestrator.history.terminal.alarms import count_noun, format_between
+from orchestrator.history.terminal.alarms import format_between
 from orchestrator.history.terminal.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.reports.case_names import split_params
@@ -22,6 +22,7 @@ from orchestrator.reports.columns import STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_plot import cells_for
 from orchestrator.reports.table import below
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import natural_key, safe_text
 
 NARROWEST = 8
@@ -44,8 +45,7 @@ Heading = tuple[str, ...]
 def overview(picked: ShownPart, listed: Sequence[ShownSeries], alarms: Sequence[Alarm], width: int) -> RenderableType:
     notes = Notes()
     hosts = len({entry.series.key.host for entry in listed})
-    series, cases = count_noun(len(listed), "series", "series"), count_noun(len(picked.cases), "case")
-    counts = f"{series} of {cases} on {count_noun(hosts, 'host')}"
+    counts = f"{len(listed)} series of {format_count(len(picked.cases), 'case')} on {format_count(hosts, 'host')}"
     parts: list[RenderableType] = [
         safe_text(f"tfcompare history: {counts}, {picked.first} to {picked.newest}", style="bold"),
         safe_text(OVERVIEW, style="dim"),
@@ -56,7 +56,7 @@ def overview(picked: ShownPart, listed: Sequence[ShownSeries], alarms: Sequence[
     if here:
         parts += [Text(), *alarmed.brief(here)]
     if len(open_) > len(here):
-        rest = count_noun(len(open_) - len(here), "open alarm")
+        rest = format_count(len(open_) - len(here), "open alarm")
         parts.append(safe_text(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
     # The newest night is looked up per suite: a series has not ended just because another suite ran tonight.
     newest: dict[Heading, date] = {}
@@ -68,7 +68,7 @@ def overview(picked: ShownPart, listed: Sequence[ShownSeries], alarms: Sequence[
         for workload, of_workload in groupby(of_heading, lambda entry: case_of(entry.series.key.case).workload):
             parts += [Text(), _workload(workload, list(of_workload), newest, width, notes)]
     if picked.ended:
-        left_out = count_noun(picked.ended, "series", "series")
+        left_out = f"{picked.ended} series"
         parts += [Text(), safe_text(f"{left_out} without a night since {picked.first}: --all shows them", style="dim")]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
@@ -171,7 +171,7 @@ def _head(entry: ShownSeries) -> Iterator[Text]:
     facts = (
         f"{key.target} against {key.reference}",
         *_heading(key)[:-1],
-        f"{count_noun(len(nights), 'night')}, {span}",
+        f"{format_count(len(nights), 'night')}, {span}",
     )
     yield safe_text(" · ".join(facts), style="bold")
     if any(row.value for row in entry.rows):
@@ -201,7 +201,8 @@ def _render_notes(entry: ShownSeries) -> Iterator[Text]:
     borders = [row for before, row in pairwise(entry.rows) if row.segment != before.segment]
     if len(borders) > MOST_BORDERS:
         yield safe_text(
-            f"{BORDER} {count_noun(len(borders) - MOST_BORDERS, 'segment')} began before those that follow", style="dim"
+            f"{BORDER} {format_count(len(borders) - MOST_BORDERS, 'segment')} began before those that follow",
+            style="dim",
         )
     for row in borders[-MOST_BORDERS:]:
         yield safe_text(f"{BORDER} {row.night}: a new segment: {'; '.join(row.changed)}", style="dim")

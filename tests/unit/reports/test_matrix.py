@@ -404,4 +404,6 @@ def test_a_report_of_few_rows_or_of_one_target_keeps_the_pairs_inside(draw):
 
 def test_the_details_keep_what_a_long_report_leaves_out(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "120")
-    assert "inside each target" in table.render_details(of_quick_suite())
+    details = table.render_details(of_quick_suite())
+    assert "inside each target" in details
+    assert details.count("goes with: ") == 2
