@@ -191,7 +191,12 @@ class Worker:
             stage = "results"
             self.file = Unwritten(command["results"])
             os.environ[contract.RESULTS] = os.path.dirname(command["results"])
-            self.stream = pa.ipc.new_stream(self.file, contract.arrow_schema(pa))
+            schema = contract.arrow_schema(pa)
+            # The first rows make pyarrow import pandas, if it is installed. They are written here, to nowhere, so that
+            # the memory of the first fork has as much of that as the memory of later ones.
+            row = [pa.array([None], field.type) for field in schema]
+            pa.ipc.new_stream(io.BytesIO(), schema).write_batch(pa.RecordBatch.from_arrays(row, schema=schema))
+            self.stream = pa.ipc.new_stream(self.file, schema)
             self.file.store()
         except Exception as error:
             return {"kind": "failed", "stage": stage, "message": f"{type(error).__name__}: {error}"}

@@ -80,7 +80,10 @@ def test_leaks_are_judged_in_bytes_per_call_whatever_the_process_holds(stage: St
     code, answer, told = stage.measure(workloads, *flags, differ=True)
     assert code == 1, told
     assert "2 leak:more, 1 leak:more>6KiB of 5 comparisons" in told
-    assert {each["verdict"] for each in find(answer, "memory").values()} == {"slower"}
+    for found in find(answer, "memory").values():
+        assert found["verdict"] == "slower"
+        # The first replicate of a worker holds as much as the others.
+        assert found["ci_high"] / found["ci_low"] == pytest.approx(1, abs=0.1)
     leaks = find(answer, "leak")
     assert {name: leaks[name]["verdict"] for name in LEAKS} == {name: truth[-1] for name, truth in LEAKS.items()}
     for name, (old, new, _) in LEAKS.items():
