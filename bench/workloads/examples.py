@@ -74,12 +74,15 @@ def _ask(tf, name, method, draw):
 
 @contextlib.contextmanager
 def _replaced_package(measure_performance):
-    """A package `keras.benchmarks` with one function that measures nothing, for as long as a benchmark is imported."""
+    """Put one function that measures nothing in place of `keras.benchmarks`, for as long as a benchmark is imported.
+
+    `keras` stays the installed one, because `tf.keras` asks it while it loads.
+    """
     util = types.ModuleType("keras.benchmarks.benchmark_util")
     util.measure_performance = measure_performance
-    keras, benchmarks = types.ModuleType("keras"), types.ModuleType("keras.benchmarks")
-    keras.benchmarks, benchmarks.benchmark_util = benchmarks, util
-    replaced = {"keras": keras, "keras.benchmarks": benchmarks, util.__name__: util}
+    benchmarks = types.ModuleType("keras.benchmarks")
+    benchmarks.benchmark_util = util
+    replaced = {"keras.benchmarks": benchmarks, util.__name__: util}
     before = {name: sys.modules.get(name) for name in replaced}
     sys.modules.update(replaced)
     try:
