@@ -10,7 +10,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.doctor import DoctorFinding
 from orchestrator.engines import CPU_GB, ENGINES, GPU_GB, Engine, Outlook
 from orchestrator.errors import EngineUnavailable
-from orchestrator.machine.gpu import Gpu, find_gpus
+from orchestrator.machine.gpu import SHARE, Gpu, find_gpus
 from orchestrator.machine.host import free_gb
 from orchestrator.options import EngineOptions
 from orchestrator.parallel import run_parallel
@@ -165,12 +165,13 @@ def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
                 f"GPU {gpu.index}", "problem" if setup.gpu else "note", "its links to other GPUs are not ready",
                 "`systemctl start nvidia-fabricmanager`; until then, CUDA does not start",
             )  # fmt: skip
-        if gpu.mode in ("exclusive", "prohibited"):
-            takes = "takes one process at a time" if gpu.mode == "exclusive" else "takes no process"
+        if gpu.mode == "exclusive":
             yield DoctorFinding(
-                f"GPU {gpu.index}", "note" if gpu.mode == "exclusive" else "problem", f"{takes} (its compute mode)",
-                "measure with --gpu-exclusive, or `sudo nvidia-smi --compute-mode=0`",
+                f"GPU {gpu.index}", "note", "takes one process at a time (its compute mode)",
+                f"measure with --gpu-exclusive, or {SHARE}",
             )  # fmt: skip
+        elif gpu.mode == "prohibited":
+            yield DoctorFinding(f"GPU {gpu.index}", "problem", "takes no process (its compute mode)", SHARE)
         for part in gpu.slices:
             yield DoctorFinding(f"GPU {gpu.index}", "fine", f"slice {part.uuid} ({part.name}); select it with --gpus")
     for match in setup.matches:

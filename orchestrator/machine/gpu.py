@@ -38,6 +38,7 @@ MODES: tuple[ComputeMode, ...] = ("shared", "exclusive", "prohibited", "exclusiv
 SMI_MODES: dict[str, ComputeMode] = {
     "Default": "shared", "Exclusive_Thread": "exclusive", "Exclusive_Process": "exclusive", "Prohibited": "prohibited",
 }  # fmt: skip
+SHARE = "allow several processes with `sudo nvidia-smi --compute-mode=0`"
 # Each value is at the index of NVML's state of the links: not supported, not started, in progress, and completed.
 LINKS = (None, False, False, True)
 

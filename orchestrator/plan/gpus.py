@@ -10,7 +10,7 @@ from orchestrator import catalog
 from orchestrator.catalog.gpu_support import NO_GPUS, GpuSupport, Match, match_gpu
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
-from orchestrator.machine.gpu import Gpu, GpuReading, find_gpus, read_gpus
+from orchestrator.machine.gpu import SHARE, Gpu, GpuReading, find_gpus, read_gpus
 from orchestrator.machine.gpu_clocks import REMEDY
 from orchestrator.options import VENV
 from orchestrator.plan.request import PlannedRun
@@ -26,7 +26,6 @@ NOT_WATCHED = (
 SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's. --gpus MIG-... chooses one"
 TIGHT = "has {} MB left, and two arms that are compared are open at once: if they do not fit, use --gpu-exclusive"
 UNLINKED = "its links to other GPUs are not ready, and CUDA does not start until they are: check the fabric manager"
-SHARE = "allow several processes with `sudo nvidia-smi --compute-mode=0`"
 # Two processes need at least this much.
 LEAST_FREE_MB = 3000
 

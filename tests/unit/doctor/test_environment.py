@@ -9,7 +9,7 @@ from orchestrator.doctor import DoctorFinding
 from orchestrator.doctor.environment import CPU_GB, EngineOutlook, Setup, list_setup_findings, setup_as_object
 from orchestrator.engines import Outlook
 from orchestrator.errors import EngineUnavailable
-from orchestrator.machine.gpu import Gpu
+from orchestrator.machine.gpu import ComputeMode, Gpu
 
 H100 = Gpu(
     index=0, uuid="GPU-1", name="H100", capability="9.0", driver="550.54", memory_mb=80_000, power_limit_w=700,
@@ -119,6 +119,23 @@ def test_a_version_that_its_card_does_not_fit_names_another(gpu: bool, level: st
 
 def test_a_card_tells_what_it_can_compute():
     assert "compute capability 9.0" in found(replace(HERE, gpus=(H100,)), "GPU 0").seen
+
+
+@pytest.mark.parametrize(
+    ("mode", "level", "starts"),
+    [
+        ("exclusive", "note", "measure with --gpu-exclusive, or allow several"),
+        ("prohibited", "problem", "allow several"),
+    ],
+)
+def test_a_card_that_takes_few_processes_names_what_helps(mode: ComputeMode, level: str, starts: str):
+    [_, finding] = [
+        finding
+        for finding in list_setup_findings(replace(HERE, gpus=(replace(H100, mode=mode),)))
+        if finding.subject == "GPU 0"
+    ]
+    assert finding.level == level
+    assert finding.advice.startswith(f"{starts} processes with `sudo nvidia-smi")
 
 
 @pytest.mark.parametrize(("free", "level"), [(CPU_GB / 2, "problem"), (CPU_GB * 2, "fine")])
