@@ -103,5 +103,9 @@ def count_gpus(backend):
     return 0
 
 
+def wait_for_gpus(backend):
+    """A build for CPUs has no GPU to wait for."""
+
+
 def gpu_memory_kb(backend):
     """A build for CPUs has no GPU memory."""

@@ -411,6 +411,18 @@ def count_gpus(tf):
     return len(gpus(tf))
 
 
+def wait_for_gpus(tf):
+    """Wait until the GPUs have done all that they were given.
+
+    A step that returns no tensor may end while its last operations are still queued. In graph mode, a session waits.
+    """
+    if version(tf) >= (1, 14) and tf.executing_eagerly():
+        for gpu in tf.config.experimental.list_logical_devices("GPU"):
+            with tf.device(gpu.name):
+                # The sum is queued after everything else, and is read back.
+                (tf.constant(0.0) + 1.0).numpy()
+
+
 def gpu_memory_kb(tf):
     """The most memory of the first GPU that tensors have taken in this process, or None where TensorFlow does not tell."""
     try:

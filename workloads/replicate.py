@@ -333,10 +333,16 @@ class Replicate:
             self.device = cuda.describe(cuda.ask()["devices"])
 
     def _call(self, burst, phase):
-        # The time includes copying the result to the host, because an accelerator is not done before that.
-        wall_ns, result = self.calls.time(lambda: values.to_host(self.step()), burst, phase)
+        wall_ns, result = self.calls.time(self._run_step, burst, phase)
         self._record_call(result)
         return wall_ns, result
+
+    def _run_step(self):
+        """Return the result of a step on the host, because an accelerator is not done before that."""
+        result = self.step()
+        if self.gpus and values.is_on_host(result):
+            self.framework.wait_for_gpus(self.tf)
+        return values.to_host(result)
 
     def _record_call(self, result):
         """Record a call that has ended. A step may return the same array each time, so its result is read now."""
@@ -391,7 +397,7 @@ class Replicate:
         """Make calls that are not timed, until caches are warm."""
         begun = time.perf_counter()
         while self.usual_ns < LONG_NS:
-            result = values.to_host(self.step())
+            result = self._run_step()
             self.untimed += 1
             self._record_call(result)
             if time.perf_counter() - begun > LEAD_IN_S:

@@ -42,6 +42,16 @@ def to_host(value, above=()):
     return value
 
 
+def is_on_host(value, depth=0):
+    """Return whether a result has no tensor, so that reading it waits for no accelerator."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return depth < MOST_DEPTH and all(is_on_host(inner, depth + 1) for inner in value)
+    tensors = ("numpy", "detach", "block_until_ready", "flat_values", "dense_shape")
+    return not any(hasattr(value, name) for name in tensors)
+
+
 def describe(value, most=120):
     """Return the type and shape of a result on the host, in short: `float32[32,10]`, or `(int64[4], dict)`."""
     if isinstance(value, (list, tuple)):

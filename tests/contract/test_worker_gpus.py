@@ -24,6 +24,16 @@ LOSING = """
 """
 
 
+# A call returns when the GPU has its work, and not when that is done.
+QUEUEING = """
+    def build(tf, params):
+        def step():
+            tf.queue.launch(0.03)
+            return {"number": 1.0, "tensor": tf.constant(1.0)}[params["result"]]
+        return step
+"""
+
+
 @pytest.fixture
 def on(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
     """Start a worker whose TensorFlow and driver have been told these things."""
@@ -88,6 +98,17 @@ def test_a_replicate_records_its_device_and_the_memory_it_took_there(
     assert isinstance(bench.close(number), Closed)
     row = build_row(bench)
     assert (row["device"], row["gpu_memory_kb"]) == (f"Tesla T4 {uuid}", 3072)
+
+
+@pytest.mark.parametrize("result", ["number", "tensor"])
+def test_a_call_lasts_until_the_gpu_has_done_it_whatever_it_returns(on: Callable[..., Bench], result: str) -> None:
+    bench = on(STUB_GPUS=2, STUB_CUDA_DEVICES=2)
+    bench.workload("queueing", QUEUEING)
+    bench.hello(gpus=2)
+    number, _ = bench.open("queueing", {"result": result})
+    burst = bench.burst(number, 2)
+    assert isinstance(burst, Burst)
+    assert min(burst.walls_ns) >= 30e6
 
 
 def test_on_a_cpu_there_is_no_device(bench: Bench) -> None:

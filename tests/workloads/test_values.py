@@ -56,6 +56,17 @@ class ToHost(unittest.TestCase):
         self.assertEqual(values.to_host([OfTorch(), OfTorch("torch.float32")]), [1.5, 1.5])
         self.assertEqual(values.to_host(OfJax()).tolist(), [1.0, 1.0])
 
+    def test_only_a_result_without_a_tensor_is_on_the_host_already(self):
+        for value in (None, 1.0, "text", numpy.ones(2), [1.0, {"loss": [0.5]}], object(), []):
+            self.assertTrue(values.is_on_host(value), value)
+        deep = [EagerTensor()]
+        for _ in range(10):
+            deep = [deep]
+        loop = []
+        loop.append(loop)
+        for value in (EagerTensor(), [1.0, EagerTensor()], {"loss": (EagerTensor(),)}, deep, loop):
+            self.assertFalse(values.is_on_host(value), type(value))
+
     def test_tensors_are_found_in_lists_tuples_and_dicts(self):
         self.assertEqual(values.to_host({"a": [EagerTensor(), (EagerTensor(), None)]}), {"a": [2.5, (2.5, None)]})
 
