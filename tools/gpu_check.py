@@ -6,6 +6,7 @@ continues where it stopped. At the end everything is in one file, which can be a
 
 import argparse
 import json
+import math
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,11 @@ OLD, NEW = "2.13", ("2.16", "2.18")
 BUILT = (OLD, "2.15", *NEW, "2.21")
 STEP = ("--case", "conv_step[compiler=none]", "--rounds", "4")
 USUAL = ("--case", "power", "--case", "train_loop[loop=train_on_batch,api=tf.keras,input=numpy,model=small,data=small]")
-PATIENCE_S, LOOK_S = 3600.0, 1.0
+PATIENCE_S, LOOK_S, TERMINATED_S = 3600.0, 1.0, 60.0
+# With --minutes, the steps that measure share what is left of the time. A step measures for this part of its share,
+# because workers also have to start, and is ended after as many shares.
+SHARES: Mapping[str, int] = {"train": 1, "twins": 3, "stranger": 2, "reload": 1, "code": 1, "kill": 2, "turns": 1}
+MEASURED_SHARE, MOST_SHARES, LEAST_SHARE_S = 0.5, 1.5, 30.0
 # Exit codes 0, success, and 6, for arms that died, both leave a run that can be read.
 READABLE = (0, 6)
 Interference = Callable[[Path, int], None]
@@ -59,6 +64,17 @@ class Check:
     gpu: str = "0"
     base: str = ""
     versions: tuple[str, ...] = NEW
+    # The time at which everything has to end, by the monotonic clock, and the seconds that a step is to take.
+    ends: float = math.inf
+    share_s: float = math.inf
+
+    @property
+    def is_limited(self) -> bool:
+        return self.ends < math.inf
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.ends - time.monotonic())
 
     @property
     def version_flags(self) -> tuple[str, str]:
@@ -80,14 +96,36 @@ class Check:
 
     def call(self, name: str, *argv: str, expected: Sequence[int] = (0,), env: Mapping[str, str] | None = None) -> str:
         """Run tfcompare, keep what it prints under this name, and return its standard output."""
-        variables = {**os.environ, **(env or {})}
-        done = subprocess.run([self.program, *argv], env=variables, capture_output=True, text=True)
+        with self._start(name, argv, env) as process:
+            self._expect(name, argv[0], self._wait(process), expected)
+        return (self.folder / "logs" / f"{name}.out").read_text()
+
+    @contextmanager
+    def _start(
+        self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """Start tfcompare, keep what it prints under this name, and end it unless it has ended."""
         logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        (logs / f"{name}.out").write_text(done.stdout)
-        (logs / f"{name}.err").write_text(done.stderr)
-        self._expect(name, argv[0], done.returncode, expected)
-        return done.stdout
+        variables = {**os.environ, **(env or {})}
+        with open(logs / f"{name}.out", "w") as printed, open(logs / f"{name}.err", "w") as errors:
+            process = subprocess.Popen([self.program, *argv], env=variables, stdout=printed, stderr=errors)
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(TERMINATED_S)
+                    process.kill()
+                    process.wait()
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int:
+        """Return the exit code of tfcompare; raise StepFailed if it does not end in the time of its step."""
+        try:
+            return process.wait(self.left_s if self.is_limited else None)
+        except subprocess.TimeoutExpired:
+            raise StepFailed("tfcompare had not ended when the time was over; logs has what it printed") from None
 
     def _expect(self, name: str, command: str, code: int, expected: Sequence[int]) -> None:
         if code not in expected:
@@ -97,39 +135,32 @@ class Check:
 
     @contextmanager
     def running(self, name: str, *flags: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
-        """Start a run on the GPU, keep what it prints under this name, and end it unless it has ended."""
+        """Start a run on the GPU, and end it unless it has ended."""
         out = self.folder / "runs" / name
         shutil.rmtree(out, ignore_errors=True)
-        logs = self.folder / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
-        command = (self.program, "run", "--engine", self.engine, *self.gpu_flags, *self.installation, *flags)
-        with open(logs / f"{name}.out", "w") as printed, open(logs / f"{name}.err", "w") as errors:
-            process = subprocess.Popen([*command, "--output", str(out)], stdout=printed, stderr=errors)
-            try:
-                yield out, process
-            finally:
-                if process.poll() is None:
-                    process.terminate()
-                    process.wait()
+        command = ("run", "--engine", self.engine, *self.gpu_flags, *self.installation, *flags, "--output", str(out))
+        with self._start(name, command) as process:
+            yield out, process
 
     def measure(self, name: str, *flags: str, meanwhile: Interference | None = None) -> Run:
         """Measure a run on the GPU, and do something to it, or to its process, once its first round has begun."""
-        with self.running(name, *flags) as (out, process):
+        budget = ("--budget", f"{self.share_s * MEASURED_SHARE:.0f}s") if self.is_limited else ()
+        with self.running(name, *flags, *budget) as (out, process):
             if meanwhile:
-                _await_round(out, process)
+                _await_round(out, process, self)
                 meanwhile(out, process.pid)
-            code = process.wait()
+            code = self._wait(process)
         self._expect(name, "run", code, READABLE)
         return load_run(out)
 
 
-def _await_round(out: Path, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + PATIENCE_S
+def _await_round(out: Path, process: subprocess.Popen[bytes], check: Check) -> None:
+    end = min(time.monotonic() + PATIENCE_S, check.ends)
     while time.monotonic() < end and process.poll() is None:
         if (out / "plan.json").exists() and any(_find_measured(out)):
             return
         time.sleep(LOOK_S)
-    raise StepFailed("the run ended before its first round")
+    raise StepFailed("the run ended before its first round" if process.poll() is not None else "no round has begun")
 
 
 def _find_measured(out: Path) -> Iterator[Ended]:
@@ -218,7 +249,7 @@ def compare_twins(check: Check) -> str:
 def share_gpu(check: Check) -> str:
     """Measure on the same GPU as another run: the report has to say so."""
     with check.running("load", *check.version_flags, *STEP, "--rounds", "1000") as (out, process):
-        _await_round(out, process)
+        _await_round(out, process, check)
         run = check.measure("stranger", *check.version_flags, *STEP)
     warnings = [warning for warning in run.warnings if "another process" in warning]
     if not warnings:
@@ -339,7 +370,8 @@ def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check]
         print(f"{title}: {(step.__doc__ or '').strip()}", flush=True)
         begun = time.monotonic()
         try:
-            outcome, seen = "passed", step(check)
+            waiting = [each for each in list(steps)[number - 1 :] if each in again or not record.has_passed(each)]
+            outcome, seen = "passed", step(_share(check, name, waiting))
         except StepSkipped as reason:
             outcome, seen = "skipped", str(reason)
         except Exception as error:
@@ -351,6 +383,16 @@ def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check]
         if name == "look" and outcome == "failed":
             return False
     return all(each["outcome"] != "failed" for each in record.seen.values())
+
+
+def _share(check: Check, name: str, waiting: Sequence[str]) -> Check:
+    """Give a step its share of the time that is left for all that wait; raise StepSkipped if that is too little."""
+    if not check.is_limited or name not in SHARES:
+        return check
+    share_s = check.left_s * SHARES[name] / sum(SHARES.get(each, 0) for each in waiting)
+    if share_s < LEAST_SHARE_S:
+        raise StepSkipped(f"{check.left_s:.0f} s are left for all steps: --minutes with more, or --again {name}")
+    return replace(check, share_s=share_s, ends=min(check.ends, time.monotonic() + MOST_SHARES * share_s))
 
 
 def bundle(folder: Path) -> Path:
@@ -372,10 +414,13 @@ def main() -> None:
     parser.add_argument("--versions", default=",".join(NEW), help="versions to compare, separated by commas")
     parser.add_argument("--base", default=os.environ.get("TFCOMPARE_BASE", ""), help="base of images, as for `run`")
     parser.add_argument("--again", action="append", default=[], choices=list(STEPS), help="repeat this step")
+    parser.add_argument("--minutes", type=float, help="end after this time: steps are shortened or left out")
     given = parser.parse_args()
     program = Path(sys.executable).with_name("tfcompare")
     versions = tuple(given.versions.split(","))
     check = Check(given.output, str(program), given.engine, given.gpu_request, given.gpu, given.base, versions)
+    if given.minutes:
+        check = replace(check, ends=time.monotonic() + 60 * given.minutes)
     check.folder.mkdir(parents=True, exist_ok=True)
     record = Record.read(check.folder / "steps.json", check.setup)
     passed = run_steps(check, record, steps_on(check.engine), given.again)

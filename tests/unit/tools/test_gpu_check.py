@@ -1,8 +1,10 @@
 """The course of `make gpu-check`, with a program in place of tfcompare: what passes, what fails, and what is left."""
 
+import dataclasses
 import json
 import re
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,6 +119,48 @@ def test_a_step_that_died_in_one_image_fails_the_step(check: Check):
 def test_a_run_that_ends_before_its_first_round_is_no_run(check: Check):
     with pytest.raises(StepFailed, match="ended before its first round"):
         gpu_check.kill_worker(check)
+
+
+def test_steps_share_the_minutes_and_one_without_enough_is_skipped(check: Check, monkeypatch: pytest.MonkeyPatch):
+    now = [0.0]
+    monkeypatch.setattr(gpu_check.time, "monotonic", lambda: now[0])
+    given: dict[str, tuple[float, float]] = {}
+
+    def step(name: str, seconds: float) -> Callable[[Check], str]:
+        def take(limited: Check) -> str:
+            given[name] = (round(min(limited.share_s, 1e9)), round(limited.left_s))
+            now[0] += seconds
+            return "well"
+
+        return take
+
+    taken = {
+        "look": step("look", 60),
+        "twins": step("twins", 290),
+        "kill": step("kill", 100),
+        "turns": step("turns", 1),
+    }
+    record = Record.read(check.folder / "steps.json", "GPU 0")
+    assert run_steps(dataclasses.replace(check, ends=480.0), record, taken, ())
+    # 420 s are left after `look`: three shares of six, and two of the three of what is left then.
+    assert given["twins"] == (210, 315)
+    assert given["kill"] == (87, 130)
+    # 30 s are left for the last.
+    assert record.seen["turns"]["outcome"] == "passed"
+    record = Record.read(check.folder / "again.json", "GPU 0")
+    assert run_steps(dataclasses.replace(check, ends=now[0] + 80), record, taken, ())
+    assert record.seen["turns"]["outcome"] == "skipped"
+    assert record.seen["turns"]["seen"] == "20 s are left for all steps: --minutes with more, or --again turns"
+
+
+def test_a_step_that_does_not_end_is_ended_and_fails(check: Check):
+    (check.folder.parent / "tfcompare").write_text("#!/bin/sh\necho begun\nexec sleep 600\n")
+    limited = dataclasses.replace(check, ends=time.monotonic() + 0.3, share_s=0.2)
+    with pytest.raises(StepFailed, match="tfcompare had not ended when the time was over"):
+        limited.call("doctor", "doctor")
+    assert (check.folder / "logs" / "doctor.out").read_text() == "begun\n"
+    with pytest.raises(StepFailed, match="no round has begun"):
+        gpu_check.kill_worker(dataclasses.replace(check, ends=time.monotonic() + 0.3, share_s=60.0))
 
 
 def test_all_that_it_leaves_is_in_the_bundle(check: Check):
