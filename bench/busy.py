@@ -27,7 +27,7 @@ from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View
 
 BUSY_CORE = min(os.sched_getaffinity(0))
-DECIDED, OVERTIME = 0.75, 1.1
+DECIDED, OVERTIME = 0.85, 1.1
 
 
 @dataclass(frozen=True)

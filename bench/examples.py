@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.results.streams import read_stream
 
 WORKLOAD = Path(__file__).parent / "workloads" / "examples.py"
 HASHES: Mapping[str, str] = {
@@ -49,6 +51,17 @@ def collect(source: Path, folder: Path) -> Path:
     return folder
 
 
+def split_time(run: RunFolder) -> str:
+    """Say how many seconds the calls of each kind took, the longest first."""
+    names = {"build": "builds", "first": "first calls", "second": "second calls", "burst": "calls that were compared"}
+    seconds: Counter[str] = Counter()
+    for stream in run.worker_output.streams():
+        for row in read_stream(stream.path)[0].to_pylist():
+            seconds[names.get(row["phase"], "warm-ups")] += row["wall_ns"] / 1e9
+            seconds["calls that lead in a burst"] += (row["untimed_ns"] or 0) / 1e9
+    return ", ".join(f"{took:.0f} were {name}" for name, took in seconds.most_common())
+
+
 def section(program: Program = FULL) -> Section:
     if "EXAMPLES" not in os.environ:
         sys.exit("examples: EXAMPLES must name a folder with the benchmarks of Keras 2.8; bench/examples.py says which")
@@ -61,6 +74,7 @@ def section(program: Program = FULL) -> Section:
     comparisons = evaluation.comparisons
     decided = sum(comparison.verdict != "inconclusive" for comparison in comparisons)
     by_cpu = sum(comparison.is_decided_by_cpu for comparison in comparisons)
+    rows, split = list(rows_of(comparisons, efforts_of(run))), split_time(run)
     store.retire()
     first, *others = program.versions
     heads = " | ".join(f"{version} against {first}" for version in others)
@@ -72,8 +86,9 @@ def section(program: Program = FULL) -> Section:
         "",
         f"| example | {heads} | bursts |",
         f"|---|{'---|' * len(program.versions)}",
-        *rows_of(comparisons, efforts_of(run)),
+        *rows,
         "",
+        f"Of {seconds:.0f} s, {split}.",
         *(f"The report warns: {warning}." for warning in evaluation.warnings),
     ]
     of = f"of {len(comparisons)}"
