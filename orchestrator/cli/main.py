@@ -40,6 +40,7 @@ COMMANDS = {
     "merge": "report",
     "fleet": "fleet",
     "images": "images",
+    "environments": "environments",
     "list": "list",
     "doctor": "doctor",
     "init": "check",

@@ -7,6 +7,7 @@ runs from building the same environment, and any process from removing one in us
 distinguishes a complete environment from an incomplete one.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -141,13 +142,14 @@ class VenvEnvironment:
 
 
 class VenvEngine:
-    def __init__(self, options: EngineOptions) -> None:
+    def __init__(self, options: EngineOptions, archives: Path | None = None) -> None:
+        """Prepare an engine; `archives` is a folder for the archives of Pythons, which are taken from it and kept."""
         self._options = options
         # This import is slow, and reports import this module without needing an index.
         from orchestrator.engines.index.proxy import Index
 
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
-        self._downloads = pythons.Downloads(options)
+        self._downloads = pythons.Downloads(options, archives)
         self._held = ExitStack()
         self._homes: Scratch | None = None
         self._making_home = threading.Lock()
@@ -172,6 +174,8 @@ class VenvEngine:
             return Outlook("impossible", why[0], advice=why[1])
         flavour, interpreter = _choose(version, self._options.device)
         if interpreter is None:
+            if self._downloads.find_archive(flavour.python.number):
+                return Outlook("to build", "to be installed", f"Python {flavour.python.number} is in the file")
             if ban := pythons.find_ban(self._options):
                 return Outlook("impossible", interpreters.missing(_numbers(version, self._options.device), ban))
             download = f"Python {flavour.python.number} would be downloaded (about {pythons.SIZE_MB} MB)"
@@ -238,7 +242,8 @@ class VenvEngine:
         return lock
 
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
-        if ban := pythons.find_ban(self._options):
+        ban = "" if self._downloads.find_archive(number) else pythons.find_ban(self._options)
+        if ban:
             message = interpreters.missing(_numbers(version, self._options.device), ban)
             raise EnvironmentFailed(message, target=version.name, lacks_python=True)
         try:
@@ -280,8 +285,25 @@ class VenvEngine:
     def _build_new(
         self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog
     ) -> None:
-        asking = self._index.variables(log)
+        asking = self._find_index(log)
+        self._install_pip(version, flavour, interpreter, path, asking, log)
+        lock = flavour.lock
+        if flavour.wheel:
+            lock = path / lock.name
+            lock.write_bytes(lockfile.locate_wheel(lockfile.content(flavour.lock), flavour.wheel))
         pip = self._pip(path, asking)
+        self._run(version, [*pip, *_without_resolving(flavour), "-r", str(lock)], asking, log)
+
+    def _install_pip(
+        self,
+        version: Version,
+        flavour: Flavour,
+        interpreter: Interpreter,
+        path: Path,
+        asking: dict[str, str],
+        log: BuildLog,
+    ) -> None:
+        """Make an environment that has only the locked pip and what it builds with."""
         # Python's own pip is needed only to install the locked one; unpacking it saves two seconds.
         own = ["--without-pip"] if interpreter.pip else []
         self._run(version, [str(interpreter.path), "-I", "-m", "venv", *own, str(path)], asking, log)
@@ -289,12 +311,36 @@ class VenvEngine:
             [packages] = path.glob("lib/python*/site-packages")
             shutil.unpack_archive(interpreter.pip, packages, "zip")
         only_wheels = catalog.forbid_builds(flavour.pip_lock)
-        self._run(version, [*pip, only_wheels, "-r", str(flavour.pip_lock)], asking, log)
-        lock = flavour.lock
-        if flavour.wheel:
-            lock = path / lock.name
-            lock.write_bytes(lockfile.locate_wheel(lockfile.content(flavour.lock), flavour.wheel))
-        self._run(version, [*pip, *_without_resolving(flavour), "-r", str(lock)], asking, log)
+        self._run(version, [*self._pip(path, asking), only_wheels, "-r", str(flavour.pip_lock)], asking, log)
+
+    def download(self, version: Version, folder: Path, log: BuildLog) -> Flavour:
+        """Put every file into a folder that an environment is installed from; return the flavour that was chosen."""
+        if why := self._find_obstacle(version):
+            raise EnvironmentFailed(*why, target=version.name)
+        flavour, interpreter = _choose(version, self._options.device)
+        interpreter = interpreter or self._download(version, flavour.python.number, log)
+        lockfile.check_locks(flavour.pip_lock, flavour.lock)
+        asking = self._find_index(log)
+        try:
+            with Scratch() as scratch:
+                # pip takes the files that suit the Python which runs it.
+                path = scratch.path / "environment"
+                self._install_pip(version, flavour, interpreter, path, asking, log)
+                pip = ["download" if word == "install" else word for word in self._pip(path, asking)]
+                for lock, options in (
+                    (flavour.pip_lock, [catalog.forbid_builds(flavour.pip_lock)]),
+                    (flavour.lock, list(_without_resolving(flavour))),
+                ):
+                    self._run(version, [*pip, *options, "--dest", str(folder), "-r", str(lock)], asking, log)
+        except OSError as error:
+            raise _unwritable(version.name, folder, error) from error
+        return flavour
+
+    def keep_archive(self, number: str, log: BuildLog) -> None:
+        """Put the archive of a Python into the folder of archives; raise NotDownloaded."""
+        if ban := pythons.find_ban(self._options):
+            raise pythons.NotDownloaded(f"{ban} forbids downloading it")
+        self._downloads.keep_archive(number, log)
 
     def _build_from(
         self, donor: Donor, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog
@@ -303,7 +349,7 @@ class VenvEngine:
         changed, gone = name_some(sorted(donor.changed)), name_some(sorted(donor.gone))
         differences = [f"installing {changed}" if changed else "", f"removing {gone}" if gone else ""]
         log.line(f"starting from {donor.path.name}: {'; '.join(filter(None, differences)) or 'nothing differs'}")
-        asking = self._index.variables(log)
+        asking = self._find_index(log)
         pip = self._pip(path, asking)
         self._run(version, [str(interpreter.path), "-I", "-m", "venv", "--without-pip", str(path)], asking, log)
         link_from(donor.path, path)
@@ -316,6 +362,13 @@ class VenvEngine:
             lock, text = path / flavour.lock.name, select(pins, donor.changed).encode()
             lock.write_bytes(lockfile.locate_wheel(text, flavour.wheel) if flavour.wheel and replaced else text)
             self._run(version, [*pip, *_without_resolving(flavour), "-r", str(lock)], asking, log)
+
+    def _find_index(self, log: BuildLog) -> dict[str, str]:
+        """Return the variables that lead pip to the user's packages, or none if it asks its usual index."""
+        if folder := self._index.wheelhouse:
+            # pip reads a folder itself, so this also works without a network, where even loopback may be down.
+            return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": folder.absolute().as_uri(), "PIP_CONFIG_FILE": os.devnull}
+        return self._index.variables(log)
 
     def _pip(self, path: Path, asking: Mapping[str, str]) -> list[str]:
         """Return the command that installs what a lock names."""
@@ -409,12 +462,29 @@ def _flavours(version: Version, device: FlavourName) -> tuple[Flavour, ...]:
 
 
 def _choose(version: Version, device: FlavourName) -> tuple[Flavour, Interpreter | None]:
-    """Return the first flavour whose Python is installed, or the first flavour and None."""
+    """Return the first flavour that has an environment, or whose Python is installed, or the first flavour and None."""
     flavours = _flavours(version, device)
-    for flavour in flavours:
-        if interpreter := interpreters.find_interpreter(flavour.python.number):
-            return flavour, interpreter
+    for find in (_find_ready_python, lambda flavour: interpreters.find_interpreter(flavour.python.number)):
+        for flavour in flavours:
+            if interpreter := find(flavour):
+                return flavour, interpreter
     return flavours[0], None
+
+
+def _find_ready_python(flavour: Flavour) -> Interpreter | None:
+    """Return a Python that has a complete environment of a flavour, or None.
+
+    It need not be the one that stands first in PATH: the environment may have been brought here with its Python.
+    """
+    first = interpreters.find_interpreter(flavour.python.number)
+    if first and (environment_path(flavour, first) / MARKER).exists():
+        return first
+    for marker in sorted(environments_folder().glob(f"{glob.escape(flavour.lock.stem)}-*/{MARKER}")):
+        python = interpreters.probe(marker.parent / "bin" / "python")
+        if isinstance(python, Interpreter) and environment_path(flavour, python) == marker.parent:
+            # The link in the environment is followed, because the environment itself may be removed and made again.
+            return replace(python, path=python.path.resolve())
+    return None
 
 
 def has_python(version: Version, device: FlavourName) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from orchestrator.catalog.uv import find_uv
 from orchestrator.child_environment import pass_variables
 from orchestrator.engines.build_log import BuildLog, hold_lock
+from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.options import EngineOptions
@@ -39,11 +40,25 @@ def find_ban(options: EngineOptions) -> str:
 
 
 class Downloads:
-    """The downloads of one engine; each Python is tried once."""
+    """The downloads of one engine; each Python is tried once. Archives are taken from a folder, if there is one."""
 
-    def __init__(self, options: EngineOptions) -> None:
+    def __init__(self, options: EngineOptions, archives: Path | None = None) -> None:
         self._options = options
+        self._archives = archives
         self._failed: dict[str, str] = {}
+
+    def find_archive(self, number: str) -> str:
+        """Return the full number, such as 3.11.7, of a Python whose archive is in the folder, or ''."""
+        names = sorted(path.name for path in self._archives.iterdir()) if self._archives else []
+        found = [re.search(rf"cpython-({re.escape(number)}\.\d+)(?!\d)", name) for name in names]
+        return next((match[1] for match in found if match), "")
+
+    def keep_archive(self, number: str, log: BuildLog) -> None:
+        """Put the archive of a Python into the folder of archives; raise NotDownloaded."""
+        if not self.find_archive(number):
+            log.announce(f"downloading Python {number} (about {SIZE_MB} MB)")
+            with Scratch() as scratch:
+                self._run_uv(number, scratch.path, log)
 
     def install(self, number: str, log: BuildLog) -> Interpreter:
         """Download Python `number` unless another process has done it meanwhile; raise NotDownloaded."""
@@ -64,23 +79,33 @@ class Downloads:
         raise NotDownloaded(self._failed[number])
 
     def _download(self, number: str, folder: Path, log: BuildLog) -> Interpreter:
+        if packed := self.find_archive(number):
+            log.announce(f"installing Python {packed} into {folder}")
+        else:
+            log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {folder}")
+        self._run_uv(number, folder, log)
+        interpreters.forget_interpreters()
+        if interpreter := interpreters.find_interpreter(number):
+            return interpreter
+        raise NotDownloaded(f"the build does not run on this machine{interpreters.describe_broken((number,))}")
+
+    def _run_uv(self, number: str, folder: Path, log: BuildLog) -> None:
+        """Install a Python into a folder, from its archive if that is here."""
         uv = find_uv()
         if uv is None:
             raise NotDownloaded("uv is not installed")
-        log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {folder}")
-        command = [uv, "python", "install", number, "--install-dir", str(folder)]
+        wanted = self.find_archive(number) or number
+        command = [uv, "python", "install", wanted, "--install-dir", str(folder)]
         command += ["--no-bin", "--no-registry", "--no-config", "--no-cache", "--no-progress"]
         if number in OWN_LISTED and LIST_VARIABLE not in os.environ:
             command += ["--python-downloads-json-url", OWN_LIST.as_uri()]
         variables = pass_variables() | {name: os.environ[name] for name in MIRRORS if name in os.environ}
         if bundle := self._options.ca_bundle:
             variables["SSL_CERT_FILE"] = str(bundle.absolute())
+        if self._archives:
+            variables["UV_PYTHON_CACHE_DIR"] = str(self._archives)
         if log.run(command, variables) != 0:
             raise NotDownloaded(find_uv_cause(log.end))
-        interpreters.forget_interpreters()
-        if interpreter := interpreters.find_interpreter(number):
-            return interpreter
-        raise NotDownloaded(f"the build does not run on this machine{interpreters.describe_broken((number,))}")
 
 
 def find_uv_cause(output: str) -> str:

@@ -22,7 +22,7 @@ OWN = {
     ("compare", "output"), ("list", "workload_folder"), ("images sbom", "output"), ("history show", "case"),
     ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
     ("merge", "output"), ("export", "format"), ("why", "case"), ("why", "metric"), ("upgrade", "format"),
-    ("models", "fail_on"), ("models", "format"),
+    ("models", "fail_on"), ("models", "format"), ("environments pack", "gpu"), ("environments pack", "output"),
 }  # fmt: skip
 
 

@@ -1,0 +1,80 @@
+"""`tfcompare environments pack` and `unpack`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator.cli import parse
+from orchestrator.cli.options import DownloadsFlags, SourcesFlags, VerbosityFlags, with_options
+from orchestrator.errors import EnvironmentFailed
+from orchestrator.options import EngineOptions
+
+app = typer.Typer(
+    help="Take virtual environments to a machine without a network.",
+    no_args_is_help=True,
+)
+
+
+@app.command("pack")
+@with_options
+def pack_environments(
+    installation: SourcesFlags,
+    downloads: DownloadsFlags,
+    verbosity: VerbosityFlags,
+    versions: Annotated[
+        list[str],
+        typer.Argument(help="Versions, e.g. 2.13 or 2.8..2.13.", metavar="VERSION", show_default=False),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", metavar="FILE", show_default=False)],
+    gpu: Annotated[bool, typer.Option("--gpu", help="Pack the packages for a GPU; this needs no GPU.")] = False,
+) -> None:
+    """Download everything that the environments of some versions are installed from, and write it into one file.
+
+    The packages and Pythons are for machines with the same processor architecture as this one.
+
+    [bold]Examples[/bold]
+
+      tfcompare environments pack 2.13 2.16 -o environments.tar
+
+      tfcompare environments pack 2.18 2.21 --gpu -o environments.tar
+    """
+    from orchestrator import catalog
+    from orchestrator.images import packed, sizes
+
+    named = catalog.resolve_versions([name for text in versions for name in parse.parse_names(text)], fewest=1)
+    options = EngineOptions(
+        gpu=gpu,
+        ca_bundle=installation.ca_bundle,
+        index_url=installation.index_url,
+        wheelhouse=installation.wheelhouse,
+        python_downloads=not downloads.no_python_downloads,
+    )
+    with verbosity.watch() as watching:
+        packed.pack(named, options, output, watching)
+    verbosity.say(
+        f"written: {output} ({sizes.format_size(output.stat().st_size)}); on the other machine: "
+        f"tfcompare environments unpack {output.name}"
+    )
+
+
+@app.command("unpack")
+@with_options
+def unpack_environments(
+    verbosity: VerbosityFlags,
+    file: Annotated[Path, typer.Argument(help="File of `environments pack`.", metavar="FILE", show_default=False)],
+) -> None:
+    """Install the environments of a file that `environments pack` wrote; this needs no network.
+
+    [bold]Examples[/bold]
+
+      tfcompare environments unpack environments.tar
+    """
+    from orchestrator.images import packed
+
+    with verbosity.watch() as watching:
+        ready, problems = packed.unpack(file, EngineOptions(), watching)
+    if ready:
+        verbosity.say(f"ready with --engine venv: {', '.join(ready)}")
+    if problems:
+        raise EnvironmentFailed("\n".join(problems))
