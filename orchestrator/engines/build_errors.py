@@ -136,7 +136,7 @@ STEPS = (
     # This comes before the hashes, because a transfer that broke off also has another hash.
     _Sign(
         "index-unreachable",
-        MARK + r"(?P<host>\S+) broke off",
+        MARK + r"the connection to (?P<host>\S+) broke",
         "the package index {host} broke off in the middle of a file",
         "Run it again; finished parts are kept",
     ),

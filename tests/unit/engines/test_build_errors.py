@@ -85,8 +85,8 @@ OF_STEPS = {
         "pip._vendor.urllib3.exceptions.ReadTimeoutError: HTTPSConnectionPool(...): Read timed out.",
         "WARNING: Retrying (...) after connection broken by 'ProxyError('Cannot connect to proxy.', OSError(...))'",
         "index: mirror.example answered 503 Service Unavailable\nERROR: No matching distribution found for six==1.17.0",
-        "index: mirror.example broke off: IncompleteRead(5 bytes read) (six.whl)\nERROR: THESE PACKAGES DO NOT MATCH "
-        "THE HASHES FROM THE REQUIREMENTS FILE.",
+        "index: the connection to mirror.example broke: IncompleteRead(5 bytes read) (six.whl)\nERROR: THESE PACKAGES "
+        "DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
     ],
     "index-other": [
         "index: other.example is not served here\nWARNING: ... ProxyError('Cannot connect to proxy.', ...)"
