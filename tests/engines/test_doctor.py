@@ -27,7 +27,9 @@ def test_without_docker_what_can_run_is_told_by_the_pythons_that_are_here(tfcomp
 
 
 def test_a_version_without_engine_and_python_ends_with_5_and_is_named(tfcompare: str, tmp_path: Path):
-    nothing = {"PATH": str(tmp_path), "PYENV_ROOT": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    # An environment that is ready brings its Python with it.
+    names = ("PATH", "PYENV_ROOT", "XDG_DATA_HOME", "TFCOMPARE_CACHE")
+    nothing = dict.fromkeys(names, str(tmp_path))
     done = doctor(tfcompare, "--versions", "1.14,2.0.4", "--no-python-downloads", **WITHOUT_DOCKER, **nothing)
     assert done.returncode == 5
     assert "cannot run here: 1.14.0, 2.0.4" in done.stderr

@@ -249,6 +249,8 @@ def test_missing_interpreter_leaves_nothing_to_compare(tfcompare: str, tmp_path:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3.11").symlink_to(found.path)
     reach = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "PYENV_ROOT": "/none", "UV_PYTHON_INSTALL_DIR": "/none"}
+    # An environment that is ready brings its Python with it.
+    reach["TFCOMPARE_CACHE"] = str(tmp_path / "cache")
     flags = ("--versions", "1.14,2.13", "--engine", "venv", "--suite", "smoke", "--rounds", "2")
     done = run_command(tfcompare, "run", *flags, "--no-python-downloads", "--output", tmp_path / "run", env=reach)
     assert (done.returncode, done.stdout) == (5, "")
