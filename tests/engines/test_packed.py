@@ -9,7 +9,6 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -278,13 +277,14 @@ def test_an_environment_is_found_whichever_python_of_its_number_stands_first(mac
     assert engine.outlook(machines.version) == ready
     # Another Python 3.7 is installed, and stands before the one that the environment was made with.
     other = replace(python, path=Path("/elsewhere/bin/python3.7"), version="3.7.99", prefix="/elsewhere")
-    machines.monkeypatch.setattr(interpreters, "find_interpreter", cache(lambda number: other))
-    assert engine.outlook(machines.version) == ready
-    # With another lock, it has no environment.
-    flavour.lock.write_text(f"# Changed.\n{flavour.lock.read_text()}")
-    assert engine.outlook(machines.version) == Outlook(
-        "to build", "to be installed (Python 3.7.99, /elsewhere/bin/python3.7)"
-    )
+    with machines.monkeypatch.context() as patch:
+        patch.setattr(interpreters, "find_interpreter", lambda number: other)
+        assert engine.outlook(machines.version) == ready
+        # With another lock, it has no environment.
+        flavour.lock.write_text(f"# Changed.\n{flavour.lock.read_text()}")
+        assert engine.outlook(machines.version) == Outlook(
+            "to build", "to be installed (Python 3.7.99, /elsewhere/bin/python3.7)"
+        )
 
 
 @pytest.mark.tensorflow
