@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli import parse
-from orchestrator.cli.options import DownloadsFlags, SourcesFlags, VerbosityFlags, with_options
+from orchestrator.cli.options import DownloadsFlags, IndexFlags, VerbosityFlags, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 
@@ -19,7 +19,7 @@ app = typer.Typer(
 @app.command("pack")
 @with_options
 def pack_environments(
-    installation: SourcesFlags,
+    installation: IndexFlags,
     downloads: DownloadsFlags,
     verbosity: VerbosityFlags,
     versions: Annotated[

@@ -20,6 +20,7 @@ from orchestrator.cli.options.installation import (
     INDEX_VARIABLE,
     BaseFlags,
     DownloadsFlags,
+    IndexFlags,
     InstallationFlags,
     SourcesFlags,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "GpuFlags",
     "Group",
     "HistoryFlags",
+    "IndexFlags",
     "InstallationFlags",
     "JudgeFlags",
     "MachineFlags",

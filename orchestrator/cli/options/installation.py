@@ -28,7 +28,9 @@ class BaseFlags(Group):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourcesFlags(BaseFlags):
+class IndexFlags(Group):
+    panel = "Installation"
+
     ca_bundle: Annotated[
         Path | None,
         typer.Option(
@@ -57,6 +59,11 @@ class SourcesFlags(BaseFlags):
             metavar="FOLDER",
         ),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcesFlags(IndexFlags, BaseFlags):
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
