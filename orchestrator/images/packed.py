@@ -160,6 +160,8 @@ def _read(path: Path, folder: Path) -> Contents:
             if contents.architecture != here:
                 raise UsageError(f"{path}: it is for machines with {contents.architecture}, and this one has {here}")
             _extract(path, tar, folder)
+            if not any((folder / PACKAGES).iterdir()):
+                raise tarfile.ReadError("there is no package in it")
     except (tarfile.TarError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(
             f"{path}: not a complete file of environments ({error}). Nothing was installed; pack it again"
@@ -179,6 +181,8 @@ def _parse(tar: tarfile.TarFile) -> Contents:
     versions = {str(name): (str(python), str(lock)) for name, (python, lock) in stated["versions"].items()}
     if stated["device"] not in ("cpu", "gpu") or not 1 <= len(versions) <= MOST_VERSIONS:
         raise ValueError("it names no device or no versions")
+    if not all(name.isprintable() and len(name) <= catalog.LONGEST_NAME for name in versions):
+        raise ValueError("a version in it has a name that no version has")
     return Contents(str(stated["architecture"]), stated["device"], versions)
 
 

@@ -75,8 +75,15 @@ class Machines:
                 tar.addfile(member, io.BytesIO(content))
 
 
+@pytest.fixture(scope="module")
+def mirror(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return make_mirror(tmp_path_factory.mktemp("mirror"))
+
+
 @pytest.fixture
-def machines(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
+def machines(
+    mirror: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+):
     local_python()
     wheelhouse = tmp_path / "wheels of mine"
     wheelhouse.mkdir()
@@ -89,7 +96,6 @@ def machines(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypat
     version = replace(version, flavours=(replace(flavour, **locks),))
     monkeypatch.setattr(catalog, "LOCKS", tmp_path)
     monkeypatch.setattr(catalog, "all_versions", lambda: (version,))
-    mirror = make_mirror(tmp_path_factory.mktemp("mirror"))
     bare = bare_machine(tmp_path_factory.mktemp("bare"))
     yield Machines(version, wheelhouse, tmp_path / "environments.tar", mirror, bare, monkeypatch)
     interpreters.forget_interpreters()
@@ -218,6 +224,12 @@ FORGED: dict[str, tuple[Callable[[Members, Path], None], str]] = {
     "contents of another form": (_contents(versions=["1.14.0"]), "not a complete file of environments"),
     "contents that are too deep": (
         _rewrite(lambda members: {**members, packed.CONTENTS: b"[" * 100_000}), "not a complete file of environments",
+    ),
+    "no package": (
+        _rewrite(lambda members: {packed.CONTENTS: members[packed.CONTENTS]}), "there is no package in it",
+    ),
+    "a name that moves the cursor": (
+        _contents(versions={"\x1b[31m\n": [NUMBER, "0"]}), "a version in it has a name that no version has",
     ),
     "no version": (_contents(versions={}), "it names no device or no versions"),
     "another device": (_contents(device="tpu"), "it names no device or no versions"),
