@@ -29,6 +29,7 @@ from orchestrator.images import sizes
 from orchestrator.machine.supported import find_architecture
 from orchestrator.measure.prepare import make_ready
 from orchestrator.options import EngineOptions
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.view import View
 
 CONTENTS, PACKAGES, PYTHONS = "environments.json", "packages", "pythons"
@@ -95,7 +96,7 @@ def _find_log_folder() -> Path:
 
 
 def _write(path: Path, folder: Path, contents: Contents) -> None:
-    text = json.dumps(asdict(contents), indent=1).encode()
+    text = strict_json.dump(asdict(contents), indent=1).encode()
     try:
         with files.open_atomically(path) as file, tarfile.TarFile(fileobj=file, mode="w") as tar:
             about = tarfile.TarInfo(CONTENTS)
