@@ -176,7 +176,7 @@ def _describe_run(evaluation: Evaluation) -> Iterator[str]:
     parts = (
         describe_machine(evaluation),
         count,
-        f"{took}, the whole budget" if is_full else took,
+        f"{took}, budget spent" if is_full else took,
         "" if is_full else ended,
     )
     yield " · ".join(filter(None, parts))

@@ -50,7 +50,7 @@ class Machines:
         """Return what is ready and the problems on the bare machine, whose mirror is gone, and what was said there."""
         for name in UNSET:
             self.monkeypatch.delenv(name, raising=False)
-        # The bare machine knows the sum of the Python, as uv knows those of its own list, and cannot reach it.
+        # uv knows the hash of this Python from the list, and its server is out of reach.
         listed = {name: value for name, value in self.mirror.items() if name != "UV_PYTHON_INSTALL_MIRROR"}
         closed = {"UV_PYTHON_INSTALL_MIRROR": "http://127.0.0.1:9/mirror"}
         for name, value in (self.bare | listed | closed).items():
@@ -68,11 +68,15 @@ class Machines:
             return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
 
     def write(self, members: Members) -> None:
-        with tarfile.open(self.file, "w") as tar:
-            for name, content in members.items():
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
+        write(members, self.file)
+
+
+def write(members: Members, file: Path) -> None:
+    with tarfile.open(file, "w") as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
 
 
 @pytest.fixture(scope="module")
@@ -186,11 +190,7 @@ def _cut(members: Members, file: Path) -> None:
 
 def _rewrite(change: Callable[[Members], Members]) -> Callable[[Members, Path], None]:
     def act(members: Members, file: Path) -> None:
-        with tarfile.open(file, "w") as tar:
-            for name, content in change(members).items():
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
+        write(change(members), file)
 
     return act
 

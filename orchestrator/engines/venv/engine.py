@@ -338,8 +338,6 @@ class VenvEngine:
 
     def keep_archive(self, number: str, log: BuildLog) -> None:
         """Put the archive of a Python into the folder of archives; raise NotDownloaded."""
-        if ban := pythons.find_ban(self._options):
-            raise pythons.NotDownloaded(f"{ban} forbids downloading it")
         self._downloads.keep_archive(number, log)
 
     def _build_from(

@@ -55,10 +55,11 @@ class Downloads:
 
     def keep_archive(self, number: str, log: BuildLog) -> None:
         """Put the archive of a Python into the folder of archives; raise NotDownloaded."""
-        if not self.find_archive(number):
-            log.announce(f"downloading Python {number} (about {SIZE_MB} MB)")
-            with Scratch() as scratch:
-                self._run_uv(number, scratch.path, log)
+        if ban := find_ban(self._options):
+            raise NotDownloaded(f"{ban} forbids downloading it")
+        log.announce(f"downloading Python {number} (about {SIZE_MB} MB)")
+        with Scratch() as scratch:
+            self._run_uv(number, scratch.path, log)
 
     def install(self, number: str, log: BuildLog) -> Interpreter:
         """Download Python `number` unless another process has done it meanwhile; raise NotDownloaded."""

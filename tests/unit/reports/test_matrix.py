@@ -366,6 +366,8 @@ def of_quick_suite() -> Evaluation:
         comparisons=(*across, *inside),
         means=(mean("2.0.0", 1.999, "1.14.0"), mean("2.13.0", 0.866, "1.14.0")),
         outputs=(),
+        seconds=226.0,
+        ended_by_budget="the budget of 216 s ended the run after 8 rounds",
         warnings=(
             "other work shared all cores in 20 of 22 visits, so wall times are a mixture of computing and of waiting "
             "for a core; --judge cpu compares CPU times",
@@ -377,6 +379,7 @@ def of_quick_suite() -> Evaluation:
 def test_the_report_of_the_quick_suite_has_at_most_thirty_lines(draw):
     drawn = draw(of_quick_suite())
     assert len(drawn.splitlines()) <= 30
+    assert drawn.splitlines()[1].endswith("3 min 46 s, budget spent")
     assert "inside each target" not in drawn
     assert drawn.count("goes with: ") == 1
     assert drawn.replace("\n", " ").endswith("(12 pairs inside targets, of which 12 differ; 1 more fact)")
