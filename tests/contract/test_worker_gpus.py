@@ -28,7 +28,7 @@ LOSING = """
 QUEUEING = """
     def build(tf, params):
         def step():
-            tf.queue.launch(0.03)
+            tf.queue.launch(float(params["seconds"]))
             return {"number": 1.0, "tensor": tf.constant(1.0)}[params["result"]]
         return step
 """
@@ -105,10 +105,19 @@ def test_a_call_lasts_until_the_gpu_has_done_it_whatever_it_returns(on: Callable
     bench = on(STUB_GPUS=2, STUB_CUDA_DEVICES=2)
     bench.workload("queueing", QUEUEING)
     bench.hello(gpus=2)
-    number, _ = bench.open("queueing", {"result": result})
+    number, _ = bench.open("queueing", {"result": result, "seconds": "0.03"})
     burst = bench.burst(number, 2)
     assert isinstance(burst, Burst)
     assert min(burst.walls_ns) >= 30e6
+
+
+def test_on_a_cpu_no_call_waits_for_a_gpu(fresh: Bench) -> None:
+    fresh.workload("queueing", QUEUEING)
+    fresh.hello()
+    number, _ = fresh.open("queueing", {"result": "number", "seconds": "3600"})
+    burst = fresh.burst(number, 2)
+    assert isinstance(burst, Burst)
+    assert max(burst.walls_ns) < 3600e9
 
 
 def test_on_a_cpu_there_is_no_device(bench: Bench) -> None:
