@@ -124,6 +124,7 @@ def run(
         budget_s=budget_s,
         seed=seed,
         threads=None,
+        untuned_datasets=False,
         timeout_s=300,
         **plain.PLAN,
     )

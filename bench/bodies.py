@@ -29,6 +29,7 @@ class Program:
     versions: tuple[str, ...]
     selected: str
     budget_s: float
+    untuned: bool = False
 
 
 FULL = Program(("2.8", "2.13", "2.16"), "bodies", 240)
@@ -42,6 +43,7 @@ def measure(path: Path, program: Program, workloads: Path = WORKLOADS) -> None:
         own_workloads=workloads,
         engine="venv",
         budget_s=program.budget_s,
+        untuned_datasets=program.untuned,
         out=path,
         seed=7,
     )

@@ -1,4 +1,4 @@
-"""Training loops of other people, not changed: what a run of six minutes decides about them.
+"""Training loops of other people, not changed: what a run of six minutes decides, with tuned datasets and without.
 
 They are eight example benchmarks of Keras 2.8, which were named before the first measurement and are no part of this
 repository. EXAMPLES names a folder with their files, as `git archive v2.8.0 keras/benchmarks` of Keras' own repository
@@ -11,15 +11,20 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from statistics import median, stdev
 from tempfile import TemporaryDirectory
 
 from bench.bodies import Program, efforts_of, measure, rows_of
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
-from orchestrator.results.evaluation import judge_run
+from orchestrator.model import Pair
+from orchestrator.results.evaluation import gather, judge_run
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.results.samples import samples
 from orchestrator.results.streams import read_stream
+from orchestrator.stats.comparisons import estimate_pair
 
 WORKLOAD = Path(__file__).parent / "workloads" / "examples.py"
 HASHES: Mapping[str, str] = {
@@ -36,6 +41,7 @@ HASHES: Mapping[str, str] = {
 }
 FULL = Program(("2.8", "2.13", "2.16"), "examples", 360)
 DECIDED = 13 / 16
+TUNED, UNTUNED = "as it is", "untuned"
 
 
 def collect(source: Path, folder: Path) -> Path:
@@ -68,33 +74,66 @@ def section(program: Program = FULL) -> Section:
     store = Store("examples")
     with TemporaryDirectory() as scratch:
         folder = collect(Path(os.environ["EXAMPLES"]), Path(scratch))
-        path = store.run("run", measure, program, folder)
-    run = RunFolder.open(path)
-    evaluation, seconds = judge_run(run), seconds_of(path)
-    comparisons = evaluation.comparisons
-    decided = sum(comparison.verdict != "inconclusive" for comparison in comparisons)
-    by_cpu = sum(comparison.is_decided_by_cpu for comparison in comparisons)
-    rows, split = list(rows_of(comparisons, efforts_of(run))), split_time(run)
-    store.retire()
-    first, *others = program.versions
-    heads = " | ".join(f"{version} against {first}" for version in others)
+        runs = {
+            name: RunFolder.open(store.run(name, measure, replace(program, untuned=name == UNTUNED), folder))
+            for name in (TUNED, UNTUNED)
+        }
     command = f"run --versions {','.join(program.versions)} --engine venv --case {program.selected}"
     lines = [
         "One epoch of `fit` of eight example benchmarks of Keras 2.8, on synthetic data:",
-        f"`tfcompare {command} --budget {program.budget_s:.0f}s`. A cell has the ratio with its interval, the verdict,",
-        "and the rounds; the last column has bursts x calls in each version.",
+        f"`tfcompare {command} --budget {program.budget_s:.0f}s`, and the same with `--untuned-datasets`.",
+        "A cell has the ratio with its interval, the verdict, and the rounds; the last column has bursts x calls in",
+        "each version.",
+    ]
+    figures = []
+    for name, run in runs.items():
+        said, found = _describe(name, run, program)
+        lines += said
+        figures += found
+    scatters = {name: find_scatters(run) for name, run in runs.items()}
+    both = scatters[TUNED].keys() & scatters[UNTUNED].keys()
+    if both:
+        fall = median(scatters[UNTUNED][pair] / scatters[TUNED][pair] for pair in both)
+        of = f"{UNTUNED} of {TUNED}, median of {len(both)} comparisons"
+        figures.append(Figure("scatter of a round's ratio", fall, "share", limit=0.5, detail=of))
+    store.retire()
+    return Section("\n".join(lines), figures)
+
+
+def find_scatters(run: RunFolder) -> dict[Pair, float]:
+    """Return by how much the log ratio of a round scatters, of each comparison with two rounds and more."""
+    gathered = gather(run)
+    times = samples(gathered.plan, gathered.replicates)
+    found = {pair: estimate_pair(times, pair) for pair in gathered.plan.pairs if pair.metric == "time"}
+    return {
+        pair: stdev(measured.estimate.differences)
+        for pair, measured in found.items()
+        if measured and len(measured.estimate.differences) > 1
+    }
+
+
+def _describe(name: str, run: RunFolder, program: Program) -> tuple[list[str], list[Figure]]:
+    evaluation, seconds = judge_run(run), seconds_of(run.path)
+    comparisons = evaluation.comparisons
+    decided = sum(comparison.verdict != "inconclusive" for comparison in comparisons)
+    by_cpu = sum(comparison.is_decided_by_cpu for comparison in comparisons)
+    first, *others = program.versions
+    heads = " | ".join(f"{version} against {first}" for version in others)
+    lines = [
         "",
-        f"| example | {heads} | bursts |",
+        f"| {name} | {heads} | bursts |",
         f"|---|{'---|' * len(program.versions)}",
-        *rows,
+        *rows_of(comparisons, efforts_of(run)),
         "",
-        f"Of {seconds:.0f} s, {split}.",
+        f"Of {seconds:.0f} s, {split_time(run)}.",
         *(f"The report warns: {warning}." for warning in evaluation.warnings),
     ]
-    of = f"of {len(comparisons)}"
+    of, target = f"of {len(comparisons)}", DECIDED if name == UNTUNED else None
     figures = [
-        Figure("comparisons decided", decided / len(comparisons), "share", "most", DECIDED, detail=of),
-        Figure("decided, by wall or CPU time", (decided + by_cpu) / len(comparisons), "share", "most", detail=of),
-        Figure("time, of the budget", seconds / program.budget_s, "share", limit=1.1),
+        Figure(f"{name}: comparisons decided", decided / len(comparisons), "share", "most", target, detail=of),
+        Figure(
+            f"{name}: decided, by wall or CPU time", (decided + by_cpu) / len(comparisons), "share", "most", detail=of
+        ),
+        Figure(f"{name}: time, of the budget", seconds / program.budget_s, "share", limit=1.1),
     ]
-    return Section("\n".join(lines), figures)
+    return lines, figures

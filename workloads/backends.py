@@ -45,6 +45,10 @@ def load():
     return Backend(name, keras)
 
 
+def leave_untuned(backend):
+    """Keras computes without TensorFlow, so no dataset of it is tuned; its `Backend` knows no datasets."""
+
+
 def keras_of(backend):
     return backend._known[1]
 

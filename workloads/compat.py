@@ -13,6 +13,7 @@ import re
 import numpy
 
 from workloads import operations
+from workloads.program_site import tfcompare_tuning
 
 EAGER = "eager"
 GRAPH = "graph"
@@ -385,6 +386,13 @@ def find_operations(tf):
         return operations.Operations()
     except (ImportError, AttributeError, KeyError):
         return None
+
+
+def leave_untuned(tf):
+    """Let datasets be read without the thread that tunes them; a dataset whose options say so is tuned."""
+    from tensorflow.python.data.ops import dataset_ops
+
+    tfcompare_tuning.leave_untuned(dataset_ops)
 
 
 # ----------------------------------------------------------------------------------------------------- devices

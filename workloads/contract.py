@@ -40,6 +40,7 @@ RESULTS = "TFCOMPARE_RESULTS"
 # A program gets these variables: the file for the times of its steps, that for what it is warned of, and the folder of
 # its packages.
 STEPS, WARNINGS, PACKAGES = "TFCOMPARE_STEPS", "TFCOMPARE_WARNINGS", "TFCOMPARE_PACKAGES"
+UNTUNED = "TFCOMPARE_UNTUNED"
 
 # Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
 PILOT_ROUND = 0
@@ -118,6 +119,7 @@ COMMANDS = {
         "gpus": int,
         "threads": list,
         "fork": bool,
+        "untuned": bool,
         "folders": list,
         "results": str,
     },

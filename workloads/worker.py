@@ -186,6 +186,9 @@ class Worker:
             import pyarrow as pa
 
             self.tf, self.pa = tf, pa
+            if command["untuned"]:
+                framework_of(tf).leave_untuned(tf)
+                os.environ[contract.UNTUNED] = "1"
             facts = framework_of(tf).describe(tf, command["device"])
             facts.update(python=platform.python_version(), pyarrow=pa.__version__)
             stage = "results"

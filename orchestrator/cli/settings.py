@@ -56,7 +56,7 @@ CHECKS: Mapping[str, Callable[[str], object]] = {
 HARMLESS = frozenset({
     "backfill", "budget", "case", "columns", "control", "cpuset", "fail-on", "format", "hash-data", "isolation",
     "judge", "limit", "margin", "metric", "only", "rounds", "saved-models", "seed", "shard", "sort", "suite", "threads",
-    "timeout",
+    "timeout", "untuned-datasets",
 })  # fmt: skip
 # Such changes of versions also count. A path in a variable may name code, e.g. TF_PLUGGABLE_DEVICE_LIBRARY_PATH.
 HARMLESS_CHANGE = re.compile(

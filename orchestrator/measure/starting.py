@@ -103,6 +103,7 @@ class WorkerStarter:
                 gpus=(len(self._session.fitting.gpus) or 1) if plan.device == "gpu" else 0,
                 threads=plan.threads,
                 fork=not slot.isolated,
+                untuned=plan.untuned_datasets,
                 folders=started.folders,
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,

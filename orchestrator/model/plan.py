@@ -53,6 +53,8 @@ class Plan:
     budget_s: float | None
     seed: int
     threads: tuple[int, int] | None
+    # No dataset is tuned while it is read, unless its own options say so.
+    untuned_datasets: bool
     timeout_s: float
     isolation: Isolation
     cpus: tuple[int, ...] | None

@@ -73,6 +73,7 @@ class RunOptions:
     control: bool = False
     pairing: Pairing = "first"
     threads: tuple[int, int] | None = None
+    untuned_datasets: bool = False
     timeout_s: float = 600.0
     seed: int | None = None
     isolation: Isolation = "fork"
@@ -168,6 +169,7 @@ class PlannedRun:
             budget_s=selection.budget_s,
             seed=self.seed,
             threads=options.threads,
+            untuned_datasets=options.untuned_datasets,
             timeout_s=options.timeout_s,
             isolation=self.isolate(engine),
             cpus=options.environments.cpus,

@@ -108,12 +108,13 @@ def describe_place(evaluation: Evaluation) -> str:
 
 
 def describe_machine(evaluation: Evaluation) -> str:
-    """Say on what a run was measured, and by which time it is judged if not by wall time."""
+    """Say on what a run was measured and, if not as usual, how datasets were read and which time is judged."""
     plan, host = evaluation.plan, evaluation.manifest.host
     gpus = _name_gpus(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
     cpu = re.sub(r"\(R\)|\(TM\)| Processor$", "", str(host.get("cpu")))
     place = f"{plan.engine} · {gpus or plan.device} · {cpu}, {host.get('usable_cores')} cores"
-    return f"{place} · judged by CPU time" if plan.judge == "cpu" else place
+    unusual = ("datasets untuned" if plan.untuned_datasets else "", "judged by CPU time" if plan.judge == "cpu" else "")
+    return " · ".join(filter(None, (place, *unusual)))
 
 
 def _name_gpus(listed: str, chosen: Sequence[str]) -> str:

@@ -219,7 +219,7 @@ def judge_gathered(gathered: RunContents, *, flip: bool = True) -> Evaluation:
             *check_control(comparisons),
             *check_noise(plan, comparisons),
             *check_crowd(plan, endings),
-            *check_two_speeds(speeds),
+            *check_two_speeds(speeds, tuned=not plan.untuned_datasets),
             *check_dependence(
                 find_dependence_of_rounds(plan, gathered.by_arm.samples(plan), endings.find_parts(plan.looks))
             ),

@@ -29,6 +29,7 @@ PLAN_PROPERTIES = {
     "margins": "margins of metrics",
     "judge": "judged time (--judge)",
     "threads": "threads",
+    "untuned_datasets": "tuning of datasets (--untuned-datasets)",
     "isolation": "isolation",
     "metrics": "metrics",
     "outputs": "comparison of results",

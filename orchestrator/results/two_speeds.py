@@ -1,13 +1,15 @@
 """Recognises arms whose calls take one of two times at the same CPU time: the slow ones wait for something.
 
 Each call is then a coin toss, which no round of few calls evens out. An epoch of `fit` is the usual case: it ends when
-the thread that tunes its dataset wakes up.
+the thread that tunes its dataset wakes up. Threads that share a core while another idles are the other case, and the
+kernel's count of the time in which a task waits for a core tells the two apart.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -21,18 +23,34 @@ FEWEST_BURSTS = 8
 SHARE, APART = 0.1, 1.2
 # At least this share of the replicates has bursts of both times. Replicates that differ as a whole have other causes.
 BOTH = 0.25
+# Replicates tell what slow bursts wait for if these cost some of them more than others, by this share of their time.
+DIFFERING, FEWEST_REPLICATES = 0.05, 4
+# They wait for a core if at least this share of what they cost is such waiting.
+MOSTLY = 0.6
 # Other processes that use this much of a core make calls wait as well.
 FOREIGN_CORES = 0.25
 
 
+Wait = Literal["core", "other", "unknown"]
+# What the slow bursts wait for, and what helps.
+WAITS: Mapping[Wait, str] = {
+    "core": "they wait for a core; give each version more CPUs, or fewer --threads",
+    "other": "they wait for something, not for a core",
+    "unknown": "they wait for something",
+}
+UNTUNED = "an epoch of fit waits for the thread that tunes its dataset, which --untuned-datasets leaves out"
+BY_CPU = "--judge cpu compares what they compute"
+
+
 @dataclass(frozen=True)
 class TwoSpeeds:
-    """The two times of a call in milliseconds, and how many bursts took the longer one."""
+    """The two times of a call in milliseconds, how many bursts took the longer one, and what these wait for."""
 
     short_ms: float
     long_ms: float
     slow: int
     bursts: int
+    wait: Wait = "unknown"
 
 
 def find_two_speeds(replicates: Iterable[Replicate], loads: Iterable[Load]) -> Mapping[ArmKey, TwoSpeeds]:
@@ -68,11 +86,32 @@ def _split(replicates: Sequence[Replicate]) -> TwoSpeeds | None:
     kinds = [set(of_replicate[alike & (wall >= long[0])]), set(of_replicate[alike & (wall <= short[-1])])]
     if len(kinds[0] & kinds[1]) < BOTH * len(kinds[0] | kinds[1]):
         return None
-    return TwoSpeeds(float(np.exp(np.median(short))) / 1e6, float(np.exp(np.median(long))) / 1e6, len(long), len(logs))
+    short_ns, long_ns = (float(np.exp(np.median(part))) for part in (short, long))
+    wait = _find_wait(replicates, short_ns, float(long[0]))
+    return TwoSpeeds(short_ns / 1e6, long_ns / 1e6, len(long), len(logs), wait)
 
 
-def check_two_speeds(found: Mapping[ArmKey, TwoSpeeds]) -> list[str]:
-    """Warn of arms with two speeds, naming the one whose times are farthest apart."""
+def _find_wait(replicates: Sequence[Replicate], short_ns: float, slow_from: float) -> Wait:
+    """Return what slow bursts wait for, according to the replicates that have few and many of them.
+
+    Where they wait for a core, the time in which a task waited grows by as much as slow bursts cost. Threads of a pool
+    wait for a core at all times, so what counts is the growth.
+    """
+    lost, waited = [], []
+    for each in replicates:
+        if each.psi_us is not None and each.calls_ns > each.first_call_ns:
+            logs = np.array(each.bursts)
+            lost.append(float((np.exp(logs[logs >= slow_from]) - short_ns).sum() / np.exp(logs).sum()))
+            waited.append(each.psi_us * 1e3 / (each.calls_ns - each.first_call_ns))
+    if len(lost) < FEWEST_REPLICATES or max(lost) - min(lost) < DIFFERING:
+        return "unknown"
+    (growth, _), errors = np.polyfit(lost, waited, 1, cov=True)
+    error = 2 * math.sqrt(errors[0][0])
+    return "core" if growth - error > MOSTLY else "other" if growth + error < 1 - MOSTLY else "unknown"
+
+
+def check_two_speeds(found: Mapping[ArmKey, TwoSpeeds], *, tuned: bool) -> list[str]:
+    """Warn of arms with two speeds, naming the one whose times are farthest apart; its datasets may be tuned."""
     if not found:
         return []
     arm = max(found, key=lambda arm: found[arm].long_ms / found[arm].short_ms)
@@ -80,7 +119,5 @@ def check_two_speeds(found: Mapping[ArmKey, TwoSpeeds]) -> list[str]:
     others = f", and so do those of {format_count(more, 'other arm')}" if more else ""
     times = f"either about {each.short_ms:.3g} or {each.long_ms:.3g} ms at the same CPU time"
     slow = f"{each.slow} of {each.bursts} bursts are slow"
-    return [
-        f"the calls of {arm.case} in {arm.target} take {times} ({slow}){others}: "
-        "they wait for something, not for a core; --judge cpu compares what they compute"
-    ]
+    reasons = [WAITS[each.wait], *([UNTUNED] if tuned and each.wait != "core" else []), BY_CPU]
+    return [f"the calls of {arm.case} in {arm.target} take {times} ({slow}){others}: {'; '.join(reasons)}"]

@@ -59,6 +59,7 @@ def ask_about_run(
         margins=dict(plan.margins),
         judge=plan.judge,
         threads=plan.threads,
+        untuned_datasets=plan.untuned_datasets,
         timeout_s=plan.timeout_s,
         isolation=plan.isolation,
         program=plan.program,

@@ -20,6 +20,7 @@ HELLO = {
     "gpus": 0,
     "threads": [],
     "fork": True,
+    "untuned": False,
     "folders": [],
 }
 

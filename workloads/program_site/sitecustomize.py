@@ -1,6 +1,7 @@
-"""Every Python of a program imports this as it starts, to time the steps of Keras' `fit`, and to find packages.
+"""Every Python of a program imports this as it starts: it times the steps of Keras' `fit`, and finds packages.
 
-Nothing here may disturb the program, which has the same results and prints the same without this file.
+Nothing here may disturb the program, which has the same results and prints the same without this file. Only where its
+user asks for it, datasets are not tuned.
 """
 
 import os
@@ -21,6 +22,14 @@ def _follow():
 # Programs that this program starts also find the packages, but time no steps.
 if os.environ.get("TFCOMPARE_PACKAGES"):
     sys.path.append(os.environ["TFCOMPARE_PACKAGES"])
+if os.environ.get("TFCOMPARE_UNTUNED"):
+    try:
+        import tfcompare_imports
+        import tfcompare_tuning
+
+        tfcompare_imports.act_after_import(tfcompare_tuning.HOME.__eq__, tfcompare_tuning.leave_untuned)
+    except Exception as error:
+        sys.stderr.write(f"tfcompare: datasets are tuned: {error}\n")
 _file = os.environ.pop("TFCOMPARE_STEPS", "")
 if _file:
     try:

@@ -11,8 +11,9 @@ import importlib
 import inspect
 import json
 import os
-import sys
 import time
+
+import tfcompare_imports
 
 # Modules whose names end like this define `fit`. Their names without the last parts, as many as given, are those of the
 # packages with the callbacks.
@@ -117,38 +118,21 @@ def wrap(fit, package, record):
     return timed
 
 
-class Finder:
-    """A finder that leaves the search to the other finders, and wraps `fit` in modules once they are loaded."""
+def find_home(name):
+    return next((home for home in HOMES if name == home or name.endswith(("." + home, "_" + home))), None)
 
-    def __init__(self, record):
-        self.record = record
 
-    def find_spec(self, name, path=None, target=None):
-        home = next((home for home in HOMES if name == home or name.endswith(("." + home, "_" + home))), None)
-        if home is None:
-            return None
-        others = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
-        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            run = spec.loader.exec_module
-            package = name.rsplit(".", HOMES[home])[0]
-
-            def exec_module(module):
-                run(module)
-                self.wrap_all(module, package)
-
-            spec.loader.exec_module = exec_module
-        return spec
-
-    def wrap_all(self, module, package):
-        for kind in list(vars(module).values()):
-            if not inspect.isclass(kind) or kind.__module__ != module.__name__:
-                continue
-            for name in ("fit", "fit_generator"):
-                fit = vars(kind).get(name)
-                if inspect.isfunction(fit) and "callbacks" in inspect.signature(fit).parameters:
-                    setattr(kind, name, wrap(fit, package, self.record))
+def wrap_all(module, record):
+    package = module.__name__.rsplit(".", HOMES[find_home(module.__name__)])[0]
+    for kind in list(vars(module).values()):
+        if not inspect.isclass(kind) or kind.__module__ != module.__name__:
+            continue
+        for name in ("fit", "fit_generator"):
+            fit = vars(kind).get(name)
+            if inspect.isfunction(fit) and "callbacks" in inspect.signature(fit).parameters:
+                setattr(kind, name, wrap(fit, package, record))
 
 
 def watch(path):
-    sys.meta_path.insert(0, Finder(Record(path)))
+    record = Record(path)
+    tfcompare_imports.act_after_import(find_home, lambda module: wrap_all(module, record))

@@ -71,6 +71,7 @@ def run_options(
         engine=machine.engine,
         environments=engine_options(machine, gpu, installation),
         threads=parse.threads(machine.threads) if machine.threads else None,
+        untuned_datasets=machine.untuned_datasets,
         timeout_s=parse.seconds("--timeout", machine.timeout),
         budget_s=parse.budget(budget),
         **more,

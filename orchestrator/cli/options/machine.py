@@ -32,6 +32,14 @@ class MachineFlags(Group):
             metavar="N,N",
         ),
     ] = None
+    untuned_datasets: Annotated[
+        bool,
+        typer.Option(
+            "--untuned-datasets",
+            help="Read tf.data datasets without tuning in every version: the thread that tunes them keeps many epochs "
+            "of fit waiting. A dataset whose options set autotune keeps its setting.",
+        ),
+    ] = False
     cpuset: Annotated[
         str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.", metavar="CPUS")
     ] = None

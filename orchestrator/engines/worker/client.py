@@ -156,7 +156,7 @@ class WorkerClient:
 
     def hello(
         self, *, run: str, device: str, threads: Sequence[int] | None, folders: Sequence[str], results: str,
-        timeout_s: float, fork: bool = True, gpus: int = 0,
+        timeout_s: float, fork: bool = True, gpus: int = 0, untuned: bool = False,
     ) -> Ready:  # fmt: skip
         """Start the session; each replicate has to find this many `gpus`."""
         event = self._ask(
@@ -170,6 +170,7 @@ class WorkerClient:
                 "gpus": gpus,
                 "threads": list(threads or ()),
                 "fork": fork,
+                "untuned": untuned,
                 "folders": list(folders),
                 "results": results,
             },

@@ -301,7 +301,9 @@ def disturbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def two_speeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     key = ArmKey("epochs[tuning=on,rows=1024]", target("2.13.0"))
-    return warnings(*check_two_speeds({key: TwoSpeeds(29.6, 63.3, 12, 60)}), monkeypatch=monkeypatch)
+    return warnings(
+        *check_two_speeds({key: TwoSpeeds(29.6, 63.3, 12, 60, "other")}, tuned=True), monkeypatch=monkeypatch
+    )
 
 
 def missing_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -33,9 +33,54 @@ def test_calls_of_two_times_are_told_apart_over_all_rounds():
     assert found
     assert (found.slow, found.bursts) == (4, 10)
     assert (found.short_ms, found.long_ms) == pytest.approx((106, 166), rel=0.02)
-    (line,) = check_two_speeds(find_two_speeds([of_times(*[106, 166] * 5)], ()))
-    assert "take either about 106 or 166 ms at the same CPU time (5 of 10 bursts are slow)" in line
-    assert check_two_speeds({}) == []
+    (line,) = check_two_speeds(find_two_speeds([of_times(*[106, 166] * 5)], ()), tuned=True)
+    assert "take either about 106 or 166 ms at the same CPU time (5 of 10 bursts are slow): they wait for some" in line
+    assert check_two_speeds({}, tuned=True) == []
+
+
+def of_waits(waited: float, usual: float = 0.2, count: int = 6) -> list[Replicate]:
+    """Replicates with few and many slow bursts; tasks wait for a core for this share of what the slow ones cost.
+
+    They also wait during a share of each burst, whether it is slow or not.
+    """
+    found, draw = [], random.Random(3)
+    for number in range(1, count + 1):
+        slow = 1 + 2 * (number % 4)
+        made = of_times(*[160.0] * slow, *[100.0] * (8 - slow), number=number, round=number)
+        called_ns = sum(map(math.exp, made.bursts))
+        lost_ns = slow * 60e6
+        psi_us = (usual * called_ns * draw.uniform(0.9, 1.1) + waited * lost_ns) / 1e3
+        found.append(made._replace(calls_ns=called_ns + 1e9, first_call_ns=1e9, psi_us=round(psi_us)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("replicates", "wait", "words"),
+    [
+        pytest.param(of_waits(1.0), "core", "give each version more CPUs", id="a core"),
+        pytest.param(of_waits(0.0), "other", "not for a core; an epoch of fit waits", id="something else"),
+        pytest.param(of_waits(0.5), "unknown", "they wait for something; an epoch", id="both"),
+        pytest.param(of_waits(1.0, count=3), "unknown", "they wait for something; an epoch", id="too few replicates"),
+        pytest.param(
+            [each._replace(psi_us=None) for each in of_waits(1.0)], "unknown", "for something;", id="an older kernel"
+        ),
+        pytest.param(
+            [of_waits(1.0)[0]._replace(number=number) for number in range(6)], "unknown", "something;", id="all alike"
+        ),
+    ],
+)
+def test_the_kernel_tells_what_slow_bursts_wait_for(replicates: list[Replicate], wait: str, words: str):
+    found = find_two_speeds(replicates, ())
+    assert [each.wait for each in found.values()] == [wait]
+    (line,) = check_two_speeds(found, tuned=True)
+    assert words in line
+
+
+def test_a_run_without_tuning_does_not_advise_to_leave_it_out():
+    found = find_two_speeds(of_waits(0.0), ())
+    (tuned,), (untuned,) = check_two_speeds(found, tuned=True), check_two_speeds(found, tuned=False)
+    assert "--untuned-datasets" in tuned
+    assert untuned.endswith("they wait for something, not for a core; --judge cpu compares what they compute")
 
 
 @pytest.mark.parametrize(
