@@ -47,8 +47,8 @@ PILOT_ROUND = 0
 PHASES = ("build", "first", "second", "warmup", "burst")
 # A replicate dies in this way if it lacks the GPUs that it must have.
 GPU_LOST = "gpu lost"
-# What a replicate can count: functions of Python, and operations of TensorFlow.
-COUNTED = CALLS, OPERATIONS = "calls", "ops"
+# What a replicate counts if it is asked to: functions of Python, operations of TensorFlow, and the energy of its GPUs.
+COUNTED = CALLS, OPERATIONS, ENERGY = "calls", "ops", "energy"
 
 
 class ContractError(Exception):
@@ -94,6 +94,8 @@ FIELDS = (
     Field("losses", "label", True, "loss of each epoch, as JSON"),
     Field("device", "label", True, "names and UUIDs of the GPUs it had, none on a CPU"),
     Field("gpu_memory_kb", "int64", True, "most memory of the GPU that TensorFlow had in use"),
+    # Only a run on a GPU that asks for it has this.
+    Field("energy_uj", "int64", True, "energy of its GPUs over the bursts, per step"),
     # These are read after the same number of calls in every arm, however many follow.
     Field("memory_kb", "int64", True, "most memory without pages of files, up to the end of the fifth call"),
     Field("growth_bytes", "int64", True, "by how much a call lets the resident set grow, a median of slopes"),

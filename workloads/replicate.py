@@ -12,7 +12,7 @@ import time
 import traceback
 from functools import lru_cache
 
-from workloads import backends, compat, contract, counting, cuda, readings, values
+from workloads import backends, compat, contract, counting, cuda, energy, readings, values
 from workloads.program_site.tfcompare_warnings import Collector
 from workloads.sketches import sketch
 
@@ -212,6 +212,8 @@ class Replicate:
         self.device = None
         self.calls = Calls()
         self.usage = Usage()
+        self.meter = None
+        self.energy_mj = self.metered_calls = 0
         self.memory = readings.Memory()
         self.bursts = 0
         self.untimed = 0
@@ -330,7 +332,10 @@ class Replicate:
             count = self.framework.count_gpus(self.tf)
             if count < self.gpus:
                 raise GpuLost(f"TensorFlow found {count} of {self.gpus} GPUs in its process")
-            self.device = cuda.describe(cuda.ask()["devices"])
+            devices = cuda.ask()["devices"]
+            self.device = cuda.describe(devices)
+            if contract.ENERGY in self.order["count"]:
+                self.meter = energy.Meter([gpu["uuid"] for gpu in devices])
 
     def _call(self, burst, phase):
         wall_ns, result = self.calls.time(self._run_step, burst, phase)
@@ -366,10 +371,14 @@ class Replicate:
         cpu = _cpu_s()
         take_core(self.bursts)
         self._lead_in()
+        before_mj = self.meter.read_mj() if self.meter else None
         self.usage.start()
         walls = [self._call(self.bursts, "burst")[0] for _ in range(calls)]
         while sum(walls) < least_s * 1e9 and len(walls) < MOST_IN_BURST:
             walls.append(self._call(self.bursts, "burst")[0])
+        if before_mj is not None:
+            self.energy_mj += (self.meter.read_mj() or before_mj) - before_mj
+            self.metered_calls += len(walls)
         cpu_ns = int((_cpu_s() - cpu) * 1e9)
         self.usage.stop()
         return self._answer("measured", walls_ns=walls, cpu_ns=cpu_ns)
@@ -424,8 +433,14 @@ class Replicate:
             items=self.items,
             device=self.device,
             gpu_memory_kb=self.framework.gpu_memory_kb(self.tf) if self.gpus else None,
+            energy_uj=self._energy_per_step_uj(),
         )
         return self._answer("closed", columns=self.calls.columns, steps=self.steps, facts=facts)
+
+    def _energy_per_step_uj(self):
+        """Return None unless the GPUs told it; a counter that has not moved says nothing either."""
+        steps = self.metered_calls * self.steps
+        return int(self.energy_mj * 1000 / steps) or None if steps else None
 
 
 class WarnedReplicate(Replicate):

@@ -262,6 +262,8 @@ def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
 
 # The starts of a version's workers may take this long, in addition to the time of its arms.
 VERSION_BUDGET_S = 12.0
+# On a GPU, replicates and workers take about twice as long, for CUDA starts in each.
+GPU_FACTOR = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,11 +283,11 @@ class Suite:
         """Return the suite with the cases that it has on this device."""
         return replace(self, cases=self.gpu_cases) if device == "gpu" and self.gpu_cases else self
 
-    def budget_s(self, cases: int, versions: int) -> float | None:
+    def budget_s(self, cases: int, versions: int, device: str = "cpu") -> float | None:
         if self.arm_budget_s is None:
             return None
         usual_s = self.arm_budget_s * cases * versions + VERSION_BUDGET_S * versions
-        return max(usual_s, self.least_budget_s)
+        return max(usual_s, self.least_budget_s) * (GPU_FACTOR if device == "gpu" else 1)
 
 
 def suite(name: str) -> Suite:

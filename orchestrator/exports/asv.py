@@ -30,6 +30,7 @@ MOST_COMBINATIONS = 10_000
 UNITS: Mapping[Unit, tuple[str, str, float]] = {
     "ms": ("time", "seconds", 1e-3),
     "bytes": ("peakmemory", "bytes", 1.0),
+    "joules": ("track", "joules", 1.0),
     "count": ("track", "count", 1.0),
 }
 

@@ -13,7 +13,7 @@ from orchestrator.terminal import strict_json
 LONGEST_NAME = 1024
 
 # Times are in nanoseconds, like those of Bencher.
-UNITS: Mapping[Unit, float] = {"ms": 1e6, "bytes": 1.0, "count": 1.0}
+UNITS: Mapping[Unit, float] = {"ms": 1e6, "bytes": 1.0, "joules": 1.0, "count": 1.0}
 
 Metric = dict[str, float]
 

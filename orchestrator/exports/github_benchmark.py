@@ -10,7 +10,9 @@ from orchestrator.results.run import Run
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 
-UNITS: Mapping[Unit, tuple[str, float]] = {"ms": ("ms", 1.0), "bytes": ("MiB", 2.0**-20), "count": ("count", 1.0)}
+UNITS: Mapping[Unit, tuple[str, float]] = {
+    "ms": ("ms", 1.0), "bytes": ("MiB", 2.0**-20), "joules": ("J", 1.0), "count": ("count", 1.0),
+}  # fmt: skip
 # The action puts names between backticks into a Markdown table.
 SAFE_IN_TABLES = str.maketrans("`|", "'/")
 

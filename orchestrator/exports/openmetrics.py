@@ -73,7 +73,7 @@ def _about(run: Run) -> tuple[Family, ...]:
 def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
     figures: dict[Metric, Family] = {}
     for metric, spec in METRICS.items():
-        unit = {"ms": "seconds", "bytes": "bytes", "count": ""}[spec.unit]
+        unit = {"ms": "seconds", "bytes": "bytes", "joules": "joules", "count": ""}[spec.unit]
         name = "_".join(filter(None, ("tfcompare", spec.name, unit)))
         about = f"Median of {spec.about}{f': {spec.meaning}' if spec.meaning else ''}."
         figures[metric] = Family(name, about, unit)

@@ -13,6 +13,8 @@ from orchestrator.plan.pairs import group_linked
 
 # A worker that has imported TensorFlow was seen to take 0.22 to 0.36 GB, and a replicate to add 0.1 to 0.2 GB.
 WORKER_MB, REPLICATE_MB = 350, 200
+# On an H100, a replicate of a small net held 640 to 670 MB of the machine's memory.
+GPU_REPLICATE_MB = 700
 # CUDA and its libraries are reported to take 0.3 to 1.5 GB of a GPU for each process, before any tensor.
 GPU_ARM_MB = 1500
 # The rest is for the page cache and for other processes.
@@ -72,7 +74,8 @@ def _find_gpu_mb(keys: Collection[str]) -> int | None:
 def find_capacity(plan: Plan, room: Room, cpus: int, *, started: bool = False) -> Capacity:
     engine, targets = ENGINES[plan.engine], len(plan.targets)
     resident = plan.isolation == "fork"
-    arm_mb = REPLICATE_MB if resident else WORKER_MB + REPLICATE_MB
+    replicate_mb = GPU_REPLICATE_MB if plan.device == "gpu" else REPLICATE_MB
+    arm_mb = replicate_mb if resident else WORKER_MB + replicate_mb
     workers_mb = targets * WORKER_MB if resident and not started else 0
     threads = sum(plan.threads) if plan.threads and all(plan.threads) else 2 * len(plan.cpus or range(cpus))
     tasks = threads + OTHER_THREADS
@@ -87,10 +90,10 @@ def find_capacity(plan: Plan, room: Room, cpus: int, *, started: bool = False) -
     if engine.tasks is not None:
         in_target.append((engine.tasks // tasks, "processes"))
     if engine.detached and plan.memory_mb is not None:
-        in_target.append(((plan.memory_mb - WORKER_MB) // REPLICATE_MB, "--memory"))
+        in_target.append(((plan.memory_mb - WORKER_MB) // replicate_mb, "--memory"))
     elif engine.detached and resident and room.total_mb is not None:
         # Containers of all versions share the machine equally.
-        in_target.append(((int(room.total_mb * MEMORY_SHARE) // targets - WORKER_MB) // REPLICATE_MB, "memory"))
+        in_target.append(((int(room.total_mb * MEMORY_SHARE) // targets - WORKER_MB) // replicate_mb, "memory"))
     if room.descriptors is not None and not engine.detached:
         descriptors = min(room.descriptors, MOST_DESCRIPTORS) - OWN_DESCRIPTORS
         in_target.append((descriptors // REPLICATE_DESCRIPTORS, "descriptors"))

@@ -16,6 +16,9 @@ from orchestrator.terminal.durations import format_minutes
 REPLICATE_S, ISOLATED_S = 0.8, 3.0
 # A version's worker starts in each round; three together took 2.5 to 3 s on two cores.
 START_S = 1.0
+# On a GPU, each replicate starts CUDA and its libraries, and a worker imports a larger TensorFlow. On an H100, a round
+# of 6 arms in 2 targets took 15 to 18 s, and one of 18 arms in 3 targets 33 to 36 s.
+GPU_REPLICATE_S, GPU_START_S = 1.5, 3.3
 
 
 def outline(planned: PlannedRun, engine: str) -> str:
@@ -66,12 +69,12 @@ def _describe_time(planned: PlannedRun, engine: str) -> str:
     if planned.options.program:
         limit = ", until all comparisons are decided or for 15 min" if len(planned.looks) > 1 else ""
         return f"each with one run of the program per version (the first shows how long it takes){limit}"
-    arms = planned.arms()
-    round_s = len(arms) * ISOLATED_S
-    if planned.isolate(engine) == "fork":
-        round_s = len(arms) * REPLICATE_S + len({target for _, target in arms}) * START_S
-    plan = planned.freeze(engine)
-    once_s = len(arms) * REPLICATE_S * ONCE_SHARE if has_single_call_visits(plan) else 0.0
+    arms, plan = planned.arms(), planned.freeze(engine)
+    replicate_s, start_s = (GPU_REPLICATE_S, GPU_START_S) if plan.device == "gpu" else (REPLICATE_S, START_S)
+    round_s = len(arms) * (ISOLATED_S - REPLICATE_S + replicate_s)
+    if plan.isolation == "fork":
+        round_s = len(arms) * replicate_s + len({target for _, target in arms}) * start_s
+    once_s = len(arms) * replicate_s * ONCE_SHARE if has_single_call_visits(plan) else 0.0
     took = (
         (looks + 1) * round_s + (looks if plan.decides else min(looks, FEWEST_ROUNDS)) * once_s
         for looks in (planned.looks[0], planned.looks[-1])

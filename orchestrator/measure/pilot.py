@@ -81,7 +81,10 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     def effort(arm: Arm, *, modest: bool) -> calibrate.Effort:
         if visitor.plan.program:
             return calibrate.ONCE
-        return calibrate.effort(visit.timed[arm].pilot, patient=arm.case.label in visitor.patient, modest=modest)
+        return calibrate.effort(
+            visit.timed[arm].pilot, patient=arm.case.label in visitor.patient, modest=modest,
+            least_burst_s=visitor.least_burst_s,
+        )  # fmt: skip
 
     wanted, modest = (
         {arm: progress.efforts.get(arm.key) or effort(arm, modest=modest) for arm in visit.timed}

@@ -13,6 +13,7 @@ from orchestrator.measure.replicate import REPEATED, LiveReplicate, Replicates
 from orchestrator.measure.session import Session
 from orchestrator.measure.starting import SLOW_START_TIMEOUT_S
 from orchestrator.measure.workers import Workers
+from orchestrator.metrics import METRICS
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Target, Watched
 from orchestrator.plan.order import divide_sittings, interleave
 from orchestrator.results.past import Progress
@@ -78,6 +79,11 @@ class Visitor:
     @property
     def plan(self) -> Plan:
         return self.session.plan
+
+    @property
+    def least_burst_s(self) -> float:
+        """The time for which a burst lasts at least, if one of the metrics of the run needs it to."""
+        return max((METRICS[metric].least_burst_s for metric in self.plan.metrics), default=0.0)
 
     @property
     def replicates(self) -> Replicates:
@@ -160,7 +166,7 @@ class Visitor:
         for arm in interleave(order, lambda arm: timed[arm].effort.bursts):
             if arm not in live:
                 continue
-            burst = live[arm].burst(timed[arm].effort.calls, BURST_S)
+            burst = live[arm].burst(timed[arm].effort.calls, max(BURST_S, self.least_burst_s))
             witness.look()
             if burst is None:
                 del live[arm], timed[arm]

@@ -20,8 +20,12 @@ TIMES: tuple[Metric, ...] = tuple(spec.name for spec in METRICS.values() if spec
 PLANNED: tuple[Metric, ...] = ("time", "step")
 # A run that is judged by CPU time cannot have these: `cpu` is its time, and `step` is only known as wall time.
 NOT_BY_CPU: frozenset[Metric] = frozenset(("cpu", "step"))
-# A run judges these in addition to times. The cases of a program have neither a first call nor a result.
+# A run on a CPU has none of these.
+OF_GPUS: frozenset[Metric] = frozenset(("gpu_memory", "energy"))
+# A run judges these in addition to times, and one on a GPU also the most memory that it took there. The cases of a
+# program have neither a first call nor a result.
 USUAL: tuple[Metric, ...] = ("first", "memory")
+USUAL_ON_GPU: tuple[Metric, ...] = (*USUAL, "gpu_memory")
 OF_PROGRAMS: tuple[Metric, ...] = ("memory",)
 # A program has only these metrics, because tfcompare sees neither its calls nor what they return.
 OF_ALL_PROGRAMS: tuple[Metric, ...] = (*PLANNED, *OF_PROGRAMS, "cpu", "import", "size")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, TfCompareError, UsageError
-from orchestrator.metrics import METRICS, NAMES, NOT_BY_CPU, OF_ALL_PROGRAMS, OUTPUT, PLANNED, scale_of
+from orchestrator.metrics import METRICS, NAMES, NOT_BY_CPU, OF_ALL_PROGRAMS, OF_GPUS, OUTPUT, PLANNED, scale_of
 from orchestrator.model import Judge, Metric, OutputComparison, Pair
 from orchestrator.terminal.counts import format_count
 
@@ -182,8 +182,8 @@ def _find_obstacle(gate: Gate, *, program: bool, gpu: bool, judge: Judge) -> str
         return "only a program after -- has steps of fit"
     if judge == "cpu" and gate.metric in NOT_BY_CPU:
         return f"with --judge cpu a run does not compare {gate.name}, and a gate without a metric is about CPU time"
-    if gate.metric == "gpu_memory" and not gpu:
-        return "a run on a CPU has no gpu_memory"
+    if gate.metric in OF_GPUS and not gpu:
+        return f"a run on a CPU has no {gate.name}"
     return ""
 
 

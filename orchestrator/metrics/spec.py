@@ -11,7 +11,7 @@ from orchestrator.metrics.units import COUNT, Units
 from orchestrator.model import ArmKey, ArmResult, Magnitude, Metric, Replicate
 from orchestrator.stats.scale import RATIOS, Differences, MetricScale
 
-Unit = Literal["ms", "bytes", "count"]
+Unit = Literal["ms", "bytes", "count", "joules"]
 # Values are figures of a replicate on the scale of a metric: one for the replicate, or one per burst in order. They are
 # empty if the replicate has no such figure.
 Values = tuple[float, ...]
@@ -64,6 +64,8 @@ class MetricSpec:
     judged_with: tuple[Metric, ...] = ()
     # A replicate needs this many calls to show anything. Quick cases make them if a run asks for this metric.
     least_calls: int = 0
+    # Bursts are at least this long if a run asks for this metric.
+    least_burst_s: float = 0.0
 
     @property
     def scale(self) -> MetricScale:
@@ -71,11 +73,11 @@ class MetricSpec:
 
     @property
     def column(self) -> str:
-        """The name of its column in tables of figures, which are in seconds, bytes or counts."""
-        return self.name + {"ms": "_s", "bytes": "_bytes", "count": ""}[self.unit]
+        """The name of its column in tables of figures, which are in seconds, bytes, joules or counts."""
+        return self.name + {"ms": "_s", "bytes": "_bytes", "joules": "_joules", "count": ""}[self.unit]
 
     def export(self, figure: float) -> float:
-        """Return a figure in the unit of files: seconds, bytes or a count."""
+        """Return a figure in the unit of files: seconds, bytes, joules or a count."""
         return figure / 1e3 if self.unit == "ms" else figure
 
     def typical(self, replicates: Iterable[Replicate]) -> float | None:
@@ -124,3 +126,8 @@ def show_bytes(size: float) -> str:
     units = ((10 * 2**30, 2**30, ".1f", "GiB"), (2**20, 2**20, ".0f", "MiB"), (0, 2**10, ".1f", "KiB"))
     _, factor, form, unit = next(each for each in units if abs(size) >= each[0])
     return f"{size / factor:{form}} {unit}"
+
+
+def show_energy(joules: float) -> str:
+    """Format an energy as `3.21 mJ` or `1.5 J`."""
+    return f"{joules:.3g} J" if joules >= 1 else f"{joules * 1e3:.3g} mJ"

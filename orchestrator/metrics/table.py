@@ -2,7 +2,7 @@
 
 import math
 
-from orchestrator.metrics.spec import MetricSpec, Values, in_bytes, in_ms, log_of, show_bytes
+from orchestrator.metrics.spec import MetricSpec, Values, in_bytes, in_ms, log_of, show_bytes, show_energy
 from orchestrator.metrics.units import BYTES_PER_CALL, COUNT, COUNT_PER_CALL
 from orchestrator.model import Metric, Replicate
 from orchestrator.terminal.durations import format_time
@@ -96,6 +96,14 @@ SPECS = (
         less="needs less memory of the GPU", worse="more", better="less",
         values=lambda replicate: log_of(replicate.gpu_memory_kb),
         figure=lambda replicate: in_bytes(replicate.gpu_memory_kb), unit="bytes", show=show_bytes, margin=0.05,
+    ),
+    # A GPU adds to its count of energy every few dozen milliseconds, so a short burst would often see nothing.
+    MetricSpec(
+        name="energy", about="energy of the GPU", meaning="what the GPU takes while it runs a step",
+        more="takes more energy", less="takes less energy", worse="more", better="less",
+        values=lambda replicate: log_of(replicate.energy_uj),
+        figure=lambda replicate: replicate.energy_uj / 1e6 if replicate.energy_uj else None,
+        unit="joules", show=show_energy, margin=0.05, least_burst_s=0.5,
     ),
     # A replicate traces Python functions into graphs. All arms make equally many first calls, whereas a count over all
     # calls would depend on how many an arm makes, and so on its speed. One trace more is a difference, and there is no

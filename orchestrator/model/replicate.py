@@ -46,9 +46,10 @@ class Replicate(NamedTuple):
     first_step_ns: int | None
     step_ns: int | None
     losses: str | None
-    # Only replicates on a GPU have these two.
+    # Only replicates on a GPU have these; energy is per step, and only of a run that asks for it.
     device: str | None
     gpu_memory_kb: int | None
+    energy_uj: int | None
     # Memory is read after the first calls, and its growth is per later call. Outputs are sketches of what the first and
     # the fifth call returned. Later traces are those of a thousand later calls.
     memory_kb: int | None

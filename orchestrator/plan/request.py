@@ -17,7 +17,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.metrics import METRICS, OF_PROGRAMS, USUAL, choose_metrics, with_output
+from orchestrator.metrics import METRICS, OF_PROGRAMS, USUAL, USUAL_ON_GPU, choose_metrics, with_output
 from orchestrator.model import (
     Arm,
     Case,
@@ -196,7 +196,8 @@ def find_metrics(options: RunOptions) -> tuple[tuple[Metric, ...], bool]:
         return choose_metrics(options.metrics)
     if options.claims:
         return (), any(claim.returns for claim in options.claims)
-    usual, outputs = (OF_PROGRAMS, False) if options.program else (USUAL, True)
+    of_cases = USUAL_ON_GPU if options.environments.device == "gpu" else USUAL
+    usual, outputs = (OF_PROGRAMS, False) if options.program else (of_cases, True)
     return choose_metrics((*with_output(usual, outputs=outputs), *options.of_gates))
 
 
@@ -299,7 +300,7 @@ def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
     if options.shard:
         cases = take_shard(cases, workloads, *options.shard)
-    budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets)))
+    budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets), options.environments.device))
     pairs = plan_pairs(cases, targets, workloads, options.decided, options.margins, options.pairing)
     return Selection(versions, targets, cases, pairs, budget_s)
 

@@ -65,6 +65,7 @@ class Row(BaseModel):
     losses: str | None
     device: str | None
     gpu_memory_kb: Amount | None
+    energy_uj: Amount | None
     memory_kb: Amount | None
     growth_bytes: Change | None
     growth_calls: Count | None

@@ -52,10 +52,10 @@ REPLICATE = pa.schema(
         ("resident_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("cpu_ns", NUMBER),
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
-        ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("memory_kb", COUNT), ("growth_bytes", COUNT),
-        ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT), ("later_traces", COUNT),
-        ("untimed_ns", COUNT), ("python_calls", COUNT), ("next_python_calls", COUNT), ("operations", COUNT),
-        ("next_operations", COUNT), ("wall_ns", NUMBER),
+        ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("energy_uj", COUNT), ("memory_kb", COUNT),
+        ("growth_bytes", COUNT), ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT),
+        ("later_traces", COUNT), ("untimed_ns", COUNT), ("python_calls", COUNT), ("next_python_calls", COUNT),
+        ("operations", COUNT), ("next_operations", COUNT), ("wall_ns", NUMBER),
     ]
 )  # fmt: skip
 

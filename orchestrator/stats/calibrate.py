@@ -85,8 +85,8 @@ def first_effort(second_s: float, *, patient: bool = False) -> Effort:
     return Effort(0, MOST_BURSTS if patient else FEWEST_BURSTS, 1)
 
 
-def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False) -> Effort:
-    """Return the effort of an arm.
+def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False, least_burst_s: float = 0.0) -> Effort:
+    """Return the effort of an arm, whose bursts last for at least a given time.
 
     With `patient`, it has the largest number of bursts, which it takes to show that nothing differs. With `modest`,
     slow calls that scatter do not get more bursts.
@@ -94,8 +94,8 @@ def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False) -> Effo
     warmup = min(calls_to_settle(pilot.calls_ns), MOST_WARMUP)
     if pilot.call_s >= SLOW_CALL_S:
         worth = 0 if modest else _worth_of_slow(pilot, warmup)
-        return Effort(warmup, max(_slow_bursts(pilot.call_s), worth), 1)
-    calls = min(math.ceil(BURST_S / pilot.call_s), MOST_IN_BURST)
+        return Effort(warmup, max(_slow_bursts(pilot.call_s), worth), max(1, math.ceil(least_burst_s / pilot.call_s)))
+    calls = min(math.ceil(max(BURST_S, least_burst_s) / pilot.call_s), MOST_IN_BURST)
     best = _best_bursts(pilot.open_s, _burst_s(pilot.call_s, calls), _scatter_of_bursts(pilot))
     # The number is even, because the order of arms alternates between forward and reverse.
     bursts = 2 * math.ceil(best / 2)

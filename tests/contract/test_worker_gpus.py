@@ -100,6 +100,32 @@ def test_a_replicate_records_its_device_and_the_memory_it_took_there(
     assert (row["device"], row["gpu_memory_kb"]) == (f"Tesla T4 {uuid}", 3072)
 
 
+def test_a_replicate_counts_the_energy_of_its_gpus_if_asked(on: Callable[..., Bench]) -> None:
+    told = []
+    for count in ((), ("energy",)):
+        bench = on(STUB_GPUS=2, STUB_CUDA_DEVICES=2, STUB_WATTS=300)
+        bench.workload("waiting", "import time\n\ndef build(tf, params):\n    return lambda: time.sleep(0.05)\n")
+        bench.hello(gpus=2)
+        number, _ = bench.open("waiting", count=count)
+        assert isinstance(bench.burst(number, 10), Burst)
+        assert isinstance(bench.close(number), Closed)
+        told.append(build_row(bench)["energy_uj"])
+    nothing, energy_uj = told
+    assert nothing is None
+    # Two GPUs of 300 W take 30 J in 50 ms. The count of a burst of half a second may lag behind by 20 ms.
+    assert energy_uj == pytest.approx(30e6, rel=0.3)
+
+
+@pytest.mark.parametrize("watts", [{}, {"STUB_WATTS": 0}], ids=["not told", "a counter that stands still"])
+def test_energy_that_is_not_told_is_unknown(on: Callable[..., Bench], watts: dict[str, int]) -> None:
+    bench = on(STUB_GPUS=1, STUB_CUDA_DEVICES=1, **watts)
+    bench.hello(gpus=1)
+    number, _ = bench.open("good", count=("energy",))
+    assert isinstance(bench.burst(number, 3), Burst)
+    assert isinstance(bench.close(number), Closed)
+    assert build_row(bench)["energy_uj"] is None
+
+
 @pytest.mark.parametrize("result", ["number", "tensor"])
 def test_a_call_lasts_until_the_gpu_has_done_it_whatever_it_returns(on: Callable[..., Bench], result: str) -> None:
     bench = on(STUB_GPUS=2, STUB_CUDA_DEVICES=2)

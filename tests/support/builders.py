@@ -262,7 +262,7 @@ def rows(
     walls = [("build", 500 * MS), ("first", first)]
     if not once:
         walls += [("second", 20 * MS), ("warmup", 10 * MS), *(("burst", wall) for wall in bursts)]
-    of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses", "device", "gpu_memory_kb"))
+    of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses", "device", "gpu_memory_kb", "energy_uj"))
     of_programs |= dict.fromkeys(
         (
             "memory_kb",

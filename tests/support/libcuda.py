@@ -1,4 +1,7 @@
-"""A libcuda.so.1 that answers as its variables say: STUB_CUINIT, STUB_CUDA_DEVICES and, for slices, STUB_MIG."""
+"""A libcuda.so.1 that answers as its variables say: STUB_CUINIT, STUB_CUDA_DEVICES and, for slices, STUB_MIG.
+
+A libnvidia-ml.so.1 stands next to it. Its GPU takes STUB_WATTS, and without any it does not know its energy.
+"""
 
 import shutil
 import subprocess
@@ -32,15 +35,30 @@ int cuDeviceGetUuid_v2(char *uuid, int device) {
     return 0;
 }
 """
+OF_ENERGY = r"""
+#include <stdlib.h>
+#include <time.h>
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device) { *device = device; return 0; }
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *energy) {
+    const char *watts = getenv("STUB_WATTS");
+    struct timespec now;
+    if (!watts) return 3;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    /* It counts every 20 ms. */
+    *energy = (now.tv_sec * 50ull + now.tv_nsec / 20000000) * 20 * atoi(watts);
+    return 0;
+}
+"""
 
 
 def build(folder: Path) -> Path:
-    """Compile the library into a folder; without a compiler, the test is skipped."""
+    """Compile the libraries into a folder; without a compiler, the test is skipped."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler for a stub of libcuda")
     folder.mkdir(parents=True, exist_ok=True)
-    library = folder / "libcuda.so.1"
-    command = [compiler, "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", str(library)]
-    subprocess.run(command, input=SOURCE.encode(), check=True)
+    for name, source in (("libcuda.so.1", SOURCE), ("libnvidia-ml.so.1", OF_ENERGY)):
+        command = [compiler, "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", str(folder / name)]
+        subprocess.run(command, input=source.encode(), check=True)
     return folder

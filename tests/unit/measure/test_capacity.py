@@ -53,6 +53,10 @@ def test_more_threads_and_a_worker_for_each_replicate_leave_room_for_fewer():
     assert find_capacity(replace(ASKED, isolation="process"), replace(room, tasks=None), 2).arms == 16
 
 
+def test_a_replicate_on_a_gpu_takes_more_of_the_machines_memory():
+    assert find_capacity(replace(ASKED, device="gpu"), Room(memory_mb=10_000), 2).arms == 11
+
+
 def test_workers_that_have_started_take_nothing_of_what_is_left():
     assert find_capacity(ASKED, Room(memory_mb=10_000), 2, started=True).arms == 45
 

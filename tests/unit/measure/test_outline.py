@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.catalog.workloads import suite
 from orchestrator.measure.outline import outline
+from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from tests.support.builders import claim, expectation, version_pair
@@ -28,6 +30,14 @@ def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_a
     claims = (claim(expectation(pair=said, effect="same", published=None), cases=selection.cases),)
     of_claims = check_request(RunOptions(claims=claims, budget_s=1140.0))
     assert f"1 claim, 2 arms in 2 versions, {within} 19 min" in outline(of_claims, "venv")
+
+
+def test_on_a_gpu_each_replicate_also_starts_cuda():
+    planned = check_request(replace(SMOKE, rounds=6))
+    on_gpu = replace(planned, options=replace(planned.options, environments=EngineOptions(gpu=True)))
+    assert "6 rounds, about 1.3 min" in outline(on_gpu, "venv")
+    quick = suite("quick")
+    assert quick.budget_s(4, 2, "gpu") == 2 * (quick.budget_s(4, 2) or 0)
 
 
 def test_the_time_of_a_program_is_known_after_its_first_round():

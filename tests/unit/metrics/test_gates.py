@@ -193,6 +193,7 @@ def test_what_a_gate_needs_is_compared_as_well_if_it_costs_nothing():
         ("output:differs", {"program": True, "named": ("output",)}, "a program after -- has no output"),
         ("leak:more", {"program": True}, "a program after -- has no leak"),
         ("gpu_memory:more", {}, "a run on a CPU has no gpu_memory"),
+        ("energy:more", {}, "a run on a CPU has no energy"),
         ("gpu_memory:more", {"named": ("gpu_memory",)}, "a run on a CPU has no gpu_memory"),
         ("step:slower", {}, "only a program after -- has steps of fit"),
         ("step:slower", {"program": True, "judge": "cpu"}, "with --judge cpu a run does not compare step, and a gate"),
@@ -222,7 +223,7 @@ def test_a_gate_about_what_a_finished_run_does_not_compare_is_refused():
         (
             "colour:more",
             "unknown metric 'colour'; choose from time, first, memory, leak, build, import, cpu, gpu_memory, "
-            "traces, traces_per_call, calls, ops, size, p50, p95, p99, output",
+            "energy, traces, traces_per_call, calls, ops, size, p50, p95, p99, output",
         ),
         ("leak:more>5%", "after > write an amount such as 4KiB"),
         ("traces:more>4KiB", "after > write an amount such as 2"),

@@ -35,6 +35,8 @@ OF = case()
         ("memory", {}, (math.log(900),)),
         ("gpu_memory", {"gpu_memory_kb": 50}, (math.log(50),)),
         ("gpu_memory", {}, ()),
+        ("energy", {"energy_uj": 1500}, (math.log(1500),)),
+        ("energy", {}, ()),
         # Bytes, whatever the process holds.
         ("leak", {"growth_bytes": 900, "growth_calls": 200}, (900.0,)),
         ("leak", {"growth_bytes": 900, "growth_calls": 200, "resident_kb": 2 * 2**20}, (900.0,)),
@@ -61,15 +63,15 @@ def test_what_it_is_of_a_replicate(metric: Metric, figures: dict[str, object], v
     ("metric", "shown"),
     [
         ("time", "12.0 ms"), ("first", "2.50 s"), ("build", "3.00 s"), ("cpu", "15.0 ms"), ("step", "1.00 ms"),
-        ("memory", "360 MiB"), ("gpu_memory", "12.0 GiB"), ("traces", "4"), ("leak", "1.5 KiB per call"),
-        ("traces_per_call", "0.25 per call"),
+        ("memory", "360 MiB"), ("gpu_memory", "12.0 GiB"), ("energy", "1.5 mJ"), ("traces", "4"),
+        ("leak", "1.5 KiB per call"), ("traces_per_call", "0.25 per call"),
         ("import", "1.20 s"), ("p50", "1.00 ms"), ("p95", "2.00 ms"), ("p99", "3.00 ms"),
     ],
 )  # fmt: skip
 def test_how_the_figure_of_an_arm_is_printed(metric: Metric, shown: str):
     made = replicate(
         time_ns=12e6, first_call_ns=2.5e9, build_ns=3 * 10**9, cpu_ns=15e6, step_ns=10**6, memory_kb=360 * 2**10,
-        gpu_memory_kb=12 * 2**20, traces=4, later_traces=250, growth_bytes=1536, growth_calls=200,
+        gpu_memory_kb=12 * 2**20, energy_uj=1500, traces=4, later_traces=250, growth_bytes=1536, growth_calls=200,
         percentiles=tuple(map(math.log, (1.001e6, 2e6, 3e6))), import_ns=1_200_000_000,
     )  # fmt: skip
     spec = METRICS[metric]

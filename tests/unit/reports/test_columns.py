@@ -58,7 +58,7 @@ def test_each_column_shows_its_own_figure():
     one = arm(
         case(), build=500.0, first=50.0, second_ms=20.0, time=10.0, train_s=95.0, rounds=7,
         resident_bytes=300.4 * 2**20, memory=250 * 2.0**20, leak=1536.0, traces=3, traces_per_call=0.25, cpu=12.0,
-        items=32, first_step_ms=800.0, step=20.0, losses=(0.9, 0.25), gpu_memory=2.0**30, size=2.0**31,
+        items=32, first_step_ms=800.0, step=20.0, losses=(0.9, 0.25), gpu_memory=2.0**30, energy=3.21, size=2.0**31,
         calls=20_866, ops=1_234, p50=11.0, p95=12.0, p99=13.0,
     )  # fmt: skip
     judged = comparison(
@@ -94,6 +94,7 @@ def test_each_column_shows_its_own_figure():
         "import": "2.00 s",
         "cpu": "12.0 ms",
         "gpu-memory": "1024 MiB",
+        "energy": "3.21 J",
         "traces": "3",
         "traces-per-call": "0.25 per call",
         "size": "2048 MiB",
