@@ -1,8 +1,8 @@
 """Recognises arms whose calls take one of two times at the same CPU time: the slow ones wait for something.
 
-Each call is then a coin toss, which no round of few calls evens out. An epoch of `fit` is the usual case: it ends when
-the thread that tunes its dataset wakes up. Threads that share a core while another idles are the other case, and the
-kernel's count of the time in which a task waits for a core tells the two apart.
+Each call is then a coin toss, which a round of few calls does not average out. In the usual case, an epoch of `fit`
+waits at times until the thread that tunes its dataset wakes up. In the other case, threads share a core while another
+idles. The kernel counts the time in which tasks wait for a core, and so tells the two apart.
 """
 
 import math
@@ -23,9 +23,11 @@ FEWEST_BURSTS = 8
 SHARE, APART = 0.1, 1.2
 # At least this share of the replicates has bursts of both times. Replicates that differ as a whole have other causes.
 BOTH = 0.25
-# Replicates tell what slow bursts wait for if these cost some of them more than others, by this share of their time.
-DIFFERING, FEWEST_REPLICATES = 0.05, 4
-# They wait for a core if at least this share of what they cost is such waiting.
+# What slow bursts wait for is read from replicates that lose more time in them, and those that lose less: at least this
+# many replicates, the first and the last of which differ by this share of their time.
+FEWEST_REPLICATES, DIFFERING = 4, 0.05
+# If tasks wait for a core during more than this share of the lost time, that is the cause. During less than the rest,
+# it is not. In between, it is unknown.
 MOSTLY = 0.6
 # Other processes that use this much of a core make calls wait as well.
 FOREIGN_CORES = 0.25
@@ -38,8 +40,8 @@ WAITS: Mapping[Wait, str] = {
     "other": "they wait for something, not for a core",
     "unknown": "they wait for something",
 }
-UNTUNED = "an epoch of fit waits for the thread that tunes its dataset, which --untuned-datasets leaves out"
-BY_CPU = "--judge cpu compares what they compute"
+UNTUNED = "an epoch of fit often waits for the thread that tunes its dataset, and --untuned-datasets switches that off"
+BY_CPU = "--judge cpu compares CPU times"
 
 
 @dataclass(frozen=True)

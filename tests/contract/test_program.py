@@ -12,7 +12,7 @@ import pytest
 from orchestrator import contract
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused
 from orchestrator.results.streams import read_stream
-from tests.support import keras
+from tests.support import keras, stub
 from tests.support.bench import Bench
 from tests.support.live_runs import mount_read_only
 
@@ -369,6 +369,25 @@ def test_a_loss_that_is_no_number_or_infinite_is_kept(project: Project):
     project.write("train.py", "from keras import Model\nModel().fit([], 4)\n")
     assert isinstance(project.run("python", "train.py"), Burst)
     assert json.loads(str(project.facts()["losses"])) == ["inf", "-inf", "nan", 0.5]
+
+
+@pytest.mark.parametrize("untuned", [False, True])
+def test_datasets_of_a_program_are_untuned_if_asked(fresh: Bench, *, untuned: bool):
+    """The program has a TensorFlow of its folder, whose datasets say what an iterator would get."""
+    project = Project(fresh)
+    stub.write(project.folder)
+    project.write(
+        "read.py",
+        """
+        import sys
+        from tensorflow.python.data.ops.dataset_ops import DatasetV2
+        sys.exit(str(DatasetV2()._apply_debug_options()._options_attr.autotune.enabled))
+        """,
+    )
+    fresh.hello(untuned=untuned)
+    died = project.run("python", "read.py")
+    assert isinstance(died, Died)
+    assert died.reason.endswith(": False" if untuned else ": None")
 
 
 def test_what_a_program_writes_into_the_file_of_steps_does_no_harm(project: Project):

@@ -1,6 +1,7 @@
 """The worker answers every line, right or wrong, and lives on."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,40 @@ def test_a_replicate_says_how_many_threads_tensorflow_states(fresh: Bench):
 
 def test_a_replicate_that_is_left_to_tensorflow_states_its_own_choice(bench: Bench):
     assert bench.open("good")[1].threads == (0, 0)
+
+
+DATASETS = """
+    from types import SimpleNamespace as Namespace
+
+    def refuse(tf, params):
+        from tensorflow.python.data.ops.dataset_ops import DatasetV1Adapter, DatasetV2, Options
+        given = Options()
+        {set_it}
+        datasets = DatasetV2(), DatasetV2(given), {adapted}
+        prepared = [getattr(each, "{prepare}")() for each in datasets]
+        return ", ".join(str({read}) for each in prepared)
+    """
+OF_NEW = {
+    "set_it": "given.autotune.enabled = True", "adapted": "DatasetV1Adapter(DatasetV2(given))",
+    "prepare": "_apply_debug_options", "read": "getattr(each, '_dataset', each)._options_attr.autotune.enabled",
+}  # fmt: skip
+OF_OLD = {
+    "set_it": "given.experimental_optimization.autotune = True", "adapted": "DatasetV2(given)",
+    "prepare": "_apply_options", "read": "each.options().experimental_optimization.autotune",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("untuned", [False, True])
+@pytest.mark.parametrize(("names", "old"), [(OF_NEW, ""), (OF_OLD, "1")], ids=["2.13", "2.0"])
+def test_datasets_are_untuned_if_asked_and_keep_what_they_set(
+    tmp_path: Path, names: dict[str, str], old: str, *, untuned: bool
+):
+    bench = Bench(tmp_path, own={"STUB_OLD_DATASETS": old})
+    with closing(bench.channel):
+        bench.workload("datasets", DATASETS.format(**names))
+        bench.hello(untuned=untuned)
+        own = "False" if untuned else "None"
+        assert bench.open("datasets")[1] == Refused(f"{own}, True, True")
 
 
 def test_threads_that_can_no_longer_be_set_are_not_stated(fresh: Bench):

@@ -69,13 +69,16 @@ class Bench:
     def ask(self, kind: str, **values: Any) -> dict[str, Any]:
         return self.say(contract.encode({"kind": kind, **values}))
 
-    def hello(self, *, run: str = RUN, threads: Sequence[int] = (), fork: bool = True, gpus: int = 0) -> Ready:
+    def hello(
+        self, *, run: str = RUN, threads: Sequence[int] = (), fork: bool = True, gpus: int = 0, untuned: bool = False
+    ) -> Ready:
         return self.client.hello(
             run=run,
             device="gpu" if gpus else "cpu",
             gpus=gpus,
             threads=threads,
             fork=fork,
+            untuned=untuned,
             folders=[str(self.workloads)],
             results=str(self.stream),
             timeout_s=PATIENCE_S,

@@ -205,10 +205,62 @@ def list_local_devices():
     return [Namespace(device_type="GPU", physical_device_desc=TEXT) for _ in range(count)]
 """
 
+# An iterator gets what a dataset prepares. Versions before 2.5 have other names.
+DATASET_OPS = """
+import os
+from types import SimpleNamespace as Namespace
+
+
+class Options(object):
+    def __init__(self):
+        self.autotune = Namespace(enabled=None)
+
+
+class DatasetV2(object):
+    def __init__(self, options=None):
+        self._options_attr = options or Options()
+
+    def with_options(self, options):
+        return DatasetV2(options)
+
+    def _apply_debug_options(self):
+        return self
+
+
+class DatasetV1Adapter(DatasetV2):
+    def __init__(self, dataset):
+        DatasetV2.__init__(self)
+        self._dataset = dataset
+
+
+class OldOptions(object):
+    def __init__(self):
+        self.experimental_optimization = Namespace(autotune=None)
+
+
+class OldDatasetV2(object):
+    def __init__(self, options=None):
+        self._options = options or OldOptions()
+
+    def options(self):
+        return self._options
+
+    def with_options(self, options):
+        return OldDatasetV2(options)
+
+    def _apply_options(self):
+        return self
+
+
+if os.environ.get("STUB_OLD_DATASETS"):
+    Options, DatasetV2 = OldOptions, OldDatasetV2
+"""
+
 
 MODULES = {
     "client/device_lib": DEVICE_LIB,
     "client/session": SESSION,
+    "data/ops/dataset_ops": DATASET_OPS,
     "eager/context": CONTEXT,
     "eager/execute": EXECUTE,
     "framework/func_graph": FUNC_GRAPH,
@@ -223,7 +275,8 @@ def write(folder: Path, version: str = VERSION) -> Path:
     for name, source in MODULES.items():
         module = inside / f"{name}.py"
         module.parent.mkdir(parents=True, exist_ok=True)
-        (module.parent / "__init__.py").touch()
+        for package in module.relative_to(inside).parents:
+            (inside / package / "__init__.py").touch()
         module.write_text(source)
     (inside.parent / "__init__.py").write_text(INIT.replace("@VERSION@", version))
     return folder

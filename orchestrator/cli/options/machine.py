@@ -36,8 +36,8 @@ class MachineFlags(Group):
         bool,
         typer.Option(
             "--untuned-datasets",
-            help="Read tf.data datasets without tuning in every version: the thread that tunes them keeps many epochs "
-            "of fit waiting. A dataset whose options set autotune keeps its setting.",
+            help="Switch off tf.data's automatic tuning in every version: its thread can delay the end of an epoch of "
+            "fit. Reading may become slower. A dataset whose own options set autotune keeps that.",
         ),
     ] = False
     cpuset: Annotated[

@@ -58,7 +58,7 @@ def of_waits(waited: float, usual: float = 0.2, count: int = 6) -> list[Replicat
     ("replicates", "wait", "words"),
     [
         pytest.param(of_waits(1.0), "core", "give each version more CPUs", id="a core"),
-        pytest.param(of_waits(0.0), "other", "not for a core; an epoch of fit waits", id="something else"),
+        pytest.param(of_waits(0.0), "other", "not for a core; an epoch of fit often waits", id="something else"),
         pytest.param(of_waits(0.5), "unknown", "they wait for something; an epoch", id="both"),
         pytest.param(of_waits(1.0, count=3), "unknown", "they wait for something; an epoch", id="too few replicates"),
         pytest.param(
@@ -80,7 +80,7 @@ def test_a_run_without_tuning_does_not_advise_to_leave_it_out():
     found = find_two_speeds(of_waits(0.0), ())
     (tuned,), (untuned,) = check_two_speeds(found, tuned=True), check_two_speeds(found, tuned=False)
     assert "--untuned-datasets" in tuned
-    assert untuned.endswith("they wait for something, not for a core; --judge cpu compares what they compute")
+    assert untuned.endswith("they wait for something, not for a core; --judge cpu compares CPU times")
 
 
 @pytest.mark.parametrize(
