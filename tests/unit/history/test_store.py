@@ -135,10 +135,10 @@ def test_points_of_another_number_are_left_where_they_are(store: Store):
 def test_points_of_a_metric_that_nobody_knows_are_left_out(store: Store):
     store.append(of_metric(history(1, 1), "memory"))
     assert {point.metric for point in store.read().points()} == {"memory"}
-    store.append(of_metric(history(1, 1, seed=2), "energy"))
+    store.append(of_metric(history(1, 1, seed=2), "warmth"))
     found = store.read()
     assert {point.metric for point in found.points()} == {"memory"}
-    assert "it follows 'energy', which this version of tfcompare does not know" in found.warnings[0]
+    assert "it follows 'warmth', which this version of tfcompare does not know" in found.warnings[0]
 
 
 def test_points_of_a_time_that_nobody_knows_are_left_out(store: Store):
