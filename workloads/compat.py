@@ -389,7 +389,7 @@ def find_operations(tf):
 
 
 def leave_untuned(tf):
-    """Let datasets be read without the thread that tunes them; a dataset whose options say so is tuned."""
+    """Switch off the tuning of datasets, except of those whose own options set it."""
     from tensorflow.python.data.ops import dataset_ops
 
     tfcompare_tuning.leave_untuned(dataset_ops)

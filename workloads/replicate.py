@@ -376,8 +376,9 @@ class Replicate:
         walls = [self._call(self.bursts, "burst")[0] for _ in range(calls)]
         while sum(walls) < least_s * 1e9 and len(walls) < MOST_IN_BURST:
             walls.append(self._call(self.bursts, "burst")[0])
-        if before_mj is not None:
-            self.energy_mj += (self.meter.read_mj() or before_mj) - before_mj
+        after_mj = self.meter.read_mj() if self.meter else None
+        if before_mj is not None and after_mj is not None:
+            self.energy_mj += after_mj - before_mj
             self.metered_calls += len(walls)
         cpu_ns = int((_cpu_s() - cpu) * 1e9)
         self.usage.stop()
@@ -438,7 +439,7 @@ class Replicate:
         return self._answer("closed", columns=self.calls.columns, steps=self.steps, facts=facts)
 
     def _energy_per_step_uj(self):
-        """Return None unless the GPUs told it; a counter that has not moved says nothing either."""
+        """Return None if no GPU has counted its energy, or if the count has not moved."""
         steps = self.metered_calls * self.steps
         return int(self.energy_mj * 1000 / steps) or None if steps else None
 

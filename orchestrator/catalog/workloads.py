@@ -262,7 +262,7 @@ def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
 
 # The starts of a version's workers may take this long, in addition to the time of its arms.
 VERSION_BUDGET_S = 12.0
-# On a GPU, replicates and workers take about twice as long, for CUDA starts in each.
+# On a GPU, replicates and workers take about twice as long, because CUDA starts in each.
 GPU_FACTOR = 2
 
 

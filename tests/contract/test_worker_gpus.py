@@ -3,6 +3,7 @@
 TensorFlow and NVIDIA's driver are stubs, which have as many GPUs as their variables say.
 """
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -119,6 +120,25 @@ def test_a_replicate_counts_the_energy_of_its_gpus_if_asked(on: Callable[..., Be
 @pytest.mark.parametrize("watts", [{}, {"STUB_WATTS": 0}], ids=["not told", "a counter that stands still"])
 def test_energy_that_is_not_told_is_unknown(on: Callable[..., Bench], watts: dict[str, int]) -> None:
     bench = on(STUB_GPUS=1, STUB_CUDA_DEVICES=1, **watts)
+    bench.hello(gpus=1)
+    number, _ = bench.open("good", count=("energy",))
+    assert isinstance(bench.burst(number, 3), Burst)
+    assert isinstance(bench.close(number), Closed)
+    assert build_row(bench)["energy_uj"] is None
+
+
+@pytest.mark.parametrize("content", ["int other(void) { return 0; }", ""], ids=["an old library", "no library"])
+def test_a_driver_that_cannot_count_energy_ends_no_replicate(
+    on: Callable[..., Bench], tmp_path: Path, content: str
+) -> None:
+    bench = on(STUB_GPUS=1, STUB_CUDA_DEVICES=1, STUB_WATTS=300)
+    library = tmp_path / "cuda" / "libnvidia-ml.so.1"
+    library.unlink()
+    if content:
+        command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+        subprocess.run(command, input=content.encode(), check=True)
+    else:
+        library.write_bytes(b"no library")
     bench.hello(gpus=1)
     number, _ = bench.open("good", count=("energy",))
     assert isinstance(bench.burst(number, 3), Burst)

@@ -211,10 +211,15 @@ OF_OLD = {
     "set_it": "given.experimental_optimization.autotune = True", "adapted": "DatasetV2(given)",
     "prepare": "_apply_options", "read": "each.options().experimental_optimization.autotune",
 }  # fmt: skip
+OF_FIRST = {
+    **OF_OLD, "set_it": "given.experimental_autotune = True", "read": "each.options().experimental_autotune",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("untuned", [False, True])
-@pytest.mark.parametrize(("names", "old"), [(OF_NEW, ""), (OF_OLD, "1")], ids=["2.13", "2.0"])
+@pytest.mark.parametrize(
+    ("names", "old"), [(OF_NEW, ""), (OF_OLD, "2.0"), (OF_FIRST, "1.13")], ids=["2.13", "2.0", "1.13"]
+)
 def test_datasets_are_untuned_if_asked_and_keep_what_they_set(
     tmp_path: Path, names: dict[str, str], old: str, *, untuned: bool
 ):

@@ -1,6 +1,6 @@
 """A libcuda.so.1 that answers as its variables say: STUB_CUINIT, STUB_CUDA_DEVICES and, for slices, STUB_MIG.
 
-A libnvidia-ml.so.1 stands next to it. Its GPU takes STUB_WATTS, and without any it does not know its energy.
+A libnvidia-ml.so.1 is written next to it. It counts the energy of STUB_WATTS, or nothing if that is not set.
 """
 
 import shutil

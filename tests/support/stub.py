@@ -235,7 +235,10 @@ class DatasetV1Adapter(DatasetV2):
 
 class OldOptions(object):
     def __init__(self):
-        self.experimental_optimization = Namespace(autotune=None)
+        if os.environ["STUB_OLD_DATASETS"] == "1.13":
+            self.experimental_autotune = None
+        else:
+            self.experimental_optimization = Namespace(autotune=None)
 
 
 class OldDatasetV2(object):

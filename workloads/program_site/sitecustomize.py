@@ -1,7 +1,7 @@
 """Every Python of a program imports this as it starts: it times the steps of Keras' `fit`, and finds packages.
 
-Nothing here may disturb the program, which has the same results and prints the same without this file. Only where its
-user asks for it, datasets are not tuned.
+Nothing here may disturb the program, which has the same results and prints the same without this file. It also switches
+off the tuning of datasets, if the user asks for that.
 """
 
 import os

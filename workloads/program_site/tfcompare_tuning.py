@@ -22,23 +22,25 @@ def leave_untuned(dataset_ops):
         inner = dataset._dataset if isinstance(dataset, dataset_ops.DatasetV1Adapter) else dataset
         # In newer versions, `options()` runs an operation.
         given = getattr(inner, "_options_attr", None) or inner.options()
-        if _is_tuned(given) is None:
+        if getattr(*_find_switch(given)) is None:
             options = type(given)()
-            _switch_off(options)
+            setattr(*_find_switch(options), False)
             dataset = dataset.with_options(options)
         return prepare(dataset)
 
     setattr(kind, name, prepare_untuned)
 
 
-def _is_tuned(options):
+def _find_switch(options):
+    """Return the object that holds the switch of the tuning, and its name there."""
     if hasattr(options, "autotune"):
-        return options.autotune.enabled
-    return options.experimental_optimization.autotune
-
-
-def _switch_off(options):
-    if hasattr(options, "autotune"):
-        options.autotune.enabled = False
-    else:
-        options.experimental_optimization.autotune = False
+        return options.autotune, "enabled"
+    # TensorFlow 1.13 has the second name.
+    return next(
+        (holder, name)
+        for holder, name in (
+            (getattr(options, "experimental_optimization", None), "autotune"),
+            (options, "experimental_autotune"),
+        )
+        if hasattr(holder, name)
+    )
