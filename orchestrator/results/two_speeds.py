@@ -23,8 +23,8 @@ FEWEST_BURSTS = 8
 SHARE, APART = 0.1, 1.2
 # At least this share of the replicates has bursts of both times. Replicates that differ as a whole have other causes.
 BOTH = 0.25
-# What slow bursts wait for is read from replicates that lose more time in them, and those that lose less: at least this
-# many replicates, the first and the last of which differ by this share of their time.
+# Replicates that lose more time in slow bursts are compared with those that lose less. At least this many are needed,
+# and the share of their time that they lose has to differ by this much.
 FEWEST_REPLICATES, DIFFERING = 4, 0.05
 # If tasks wait for a core during more than this share of the lost time, that is the cause. During less than the rest,
 # it is not. In between, it is unknown.
@@ -101,8 +101,9 @@ def _find_wait(replicates: Sequence[Replicate], short_ns: float, slow_from: floa
     """
     lost, waited = [], []
     for each in replicates:
-        if each.psi_us is not None and each.calls_ns > each.first_call_ns:
-            logs = np.array(each.bursts)
+        logs = np.array(each.bursts)
+        # The stream of a stranger may have a replicate without bursts.
+        if len(logs) and each.psi_us is not None and each.calls_ns > each.first_call_ns:
             lost.append(float((np.exp(logs[logs >= slow_from]) - short_ns).sum() / np.exp(logs).sum()))
             waited.append(each.psi_us * 1e3 / (each.calls_ns - each.first_call_ns))
     if len(lost) < FEWEST_REPLICATES or max(lost) - min(lost) < DIFFERING:

@@ -76,6 +76,15 @@ def test_the_kernel_tells_what_slow_bursts_wait_for(replicates: list[Replicate],
     assert words in line
 
 
+def test_odd_replicates_of_a_stranger_end_no_report():
+    empty = replicate(number=90, bursts=(), cpu_bursts=(), psi_us=5, calls_ns=2e9, first_call_ns=1e9)
+    huge = of_waits(0.0)[0]._replace(number=91, psi_us=2**62)
+    (usual,) = find_two_speeds([*of_waits(1.0), empty], ()).values()
+    assert usual.wait == "core"
+    (odd,) = find_two_speeds([*of_waits(0.0), huge], ()).values()
+    assert odd.wait == "unknown"
+
+
 def test_a_run_without_tuning_does_not_advise_to_leave_it_out():
     found = find_two_speeds(of_waits(0.0), ())
     (tuned,), (untuned,) = check_two_speeds(found, tuned=True), check_two_speeds(found, tuned=False)
