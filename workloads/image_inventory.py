@@ -151,6 +151,7 @@ def imported():
     cuda_version = _cuda_version(tf)
     if cuda_version:
         said["cuda_version"] = str(cuda_version)
+    said["compute"] = _compute(tf)
     return said
 
 
@@ -167,6 +168,17 @@ def _cuda_version(tf):
     except ImportError:
         # This TensorFlow was built in another way.
         return None
+
+
+def _compute(tf):
+    """Return the compute capabilities that this TensorFlow has code for, as in 8.0; [] if it does not say."""
+    try:
+        listed = dict(tf.sysconfig.get_build_info()).get("cuda_compute_capabilities") or []
+    except AttributeError:
+        return []
+    # They are written as sm_80, compute_90 or 8.0.
+    numbers = (re.sub(r"^(sm|compute)_(\d+)(\d)$", r"\2.\3", str(each)) for each in listed)
+    return [number for number in numbers if re.match(r"^\d+\.\d$", number)]
 
 
 def _leave_own_folder():

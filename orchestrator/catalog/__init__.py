@@ -29,6 +29,7 @@ ALL, LATEST = "all", "latest"
 SERIES = re.compile(r"(?P<start>\d+(\.\d+)*)\.\*")
 RANGE = re.compile(r"(?P<first>[\w.]+?)\.\.(?P<last>[\w.]+)")
 EXACT = re.compile(r"\d+\.\d+\.\d+(\.post\d+)?")
+EXACT_CUDA = re.compile(r"\d{1,2}\.\d{1,2}(\.\d{1,4})?")
 NIGHTLY = re.compile(r"nightly(-(?P<date>\d{8}))?|\d+\.\d+\.\d+\.dev\d{8}")
 # No version has a longer name.
 LONGEST_NAME = 80
@@ -155,6 +156,32 @@ def _cuda(of: "FlavourTable | BuildTable", number: str, libraries: str, tables: 
         broken=entry.broken,
         libraries=libraries,
         knows=tables.cuda[libraries].knows,
+    )
+
+
+def find_cuda(number: str, compute: tuple[str, ...]) -> Cuda | None:
+    """Return what is known of a build for a CUDA and some compute capabilities, by the table; None if it knows none.
+
+    The table has the CUDA of releases. Another one counts as the newest of the same major version that is not newer.
+    """
+    known = builtin_catalogue().cuda
+    if not compute or not EXACT_CUDA.fullmatch(number):
+        return None
+    major = number.partition(".")[0]
+    same = [each for each in known if each.partition(".")[0] == major and Number(each) <= Number(number)]
+    if not same:
+        return None
+    entry = known[max(same, key=Number)]
+    return Cuda(
+        number=number,
+        cudnn=None,
+        compute=compute,
+        driver=entry.driver,
+        jit_driver=entry.jit_driver,
+        broken_from=entry.broken_from,
+        broken=entry.broken,
+        libraries=number,
+        knows=entry.knows,
     )
 
 

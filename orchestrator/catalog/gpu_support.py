@@ -7,7 +7,7 @@ from typing import Literal
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.catalog.version import Version
+from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
 
 # The fit is unknown if the table or the GPU does not say enough. Such a version is tried.
@@ -80,11 +80,16 @@ def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
     flavours = version.on("gpu")
     if not flavours and version.build is None:
         if version.image:
-            return "unknown", "it is an image, and only its user knows what it was built for"
+            return "unknown", "it is an image, which is judged once it was looked into"
         return "unsupported", "the table of versions has no GPU flavour of it"
     cuda = version.build.cuda if version.build else next((each.cuda for each in flavours if each.cuda), None)
     if cuda is None:
         return "unknown", "the table of versions does not say what its GPU flavour was built for"
+    return fit_cuda(cuda, gpu)
+
+
+def fit_cuda(cuda: Cuda, gpu: Gpu) -> tuple[Fit, str]:
+    """Judge how a build for a CUDA fits a GPU; return the fit and why."""
     if _older(gpu.driver, cuda.driver):
         return "unsupported", f"its CUDA {cuda.number} needs driver {cuda.driver} or newer (installed: {gpu.driver})"
     capability = gpu.capability

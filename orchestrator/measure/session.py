@@ -270,10 +270,26 @@ def note_keras(planned: PlannedRun) -> tuple[str, ...]:
     )
 
 
+def judge_notes(notes: Iterable[str], environments: Mapping[Target, Environment]) -> Iterator[str]:
+    """Yield notes on how versions fit the GPUs; what an image was built for is known once it was looked into."""
+    judged = {
+        str(target): facts.details for target, each in environments.items() if "fit" in (facts := each.facts).details
+    }
+    for note in notes:
+        name = next((name for name in judged if note.startswith(f"{name} on ")), "")
+        if not name:
+            yield note
+        elif judged[name]["fit"] != "fine":
+            by_force = "MEASURED BY FORCE: " if judged[name]["fit"] == "unsupported" else ""
+            end = ". Believe no figure of it" if by_force else ""
+            yield f"{by_force}{name}: {judged[name]['fit_reason']}{end}"
+
+
 def make_manifest(
     planned: PlannedRun, environments: Mapping[Target, Environment], large: Sequence[LargeFile] = ()
 ) -> Manifest:
     hashed = pinned.hash_all_data(large) if planned.options.hash_data else {}
+    notes = judge_notes(planned.fitting.notes, environments)
     variables = dict(planned.options.environments.variables)
     return Manifest(
         tool=find_own_number(),
@@ -283,7 +299,7 @@ def make_manifest(
         sources=suites.source_hashes(list(planned.workloads.values())) | hashed,
         environments={target: environment.facts for target, environment in environments.items()},
         workers={},
-        notes=(*planned.fitting.notes, *note_keras(planned), *note_variables(variables)),
+        notes=(*notes, *note_keras(planned), *note_variables(variables)),
         variables=variables,
         hosts=(),
     )

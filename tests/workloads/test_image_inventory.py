@@ -155,7 +155,7 @@ class Script(Folder):
 
     def test_what_tensorflow_prints_stays_out_of_the_answer(self):
         found, said = self.run_it(numpy=NUMPY, tensorflow=TENSORFLOW)
-        expected = {"numpy": "1.2.3", "tensorflow": "2.3.4", "cuda_build": True, "cuda_version": "10.1"}
+        expected = {"numpy": "1.2.3", "tensorflow": "2.3.4", "cuda_build": True, "cuda_version": "10.1", "compute": []}
         self.assertEqual(found["imported"], expected)
         self.assertIn("hello from TensorFlow", said)
         self.assertIn("and from its C++", said)

@@ -218,6 +218,7 @@ class DockerEngine:
             found = own_image.find_own_image(client, version.name, version.image, log, self._options.runtime)
             size = image.size(client, found.identity)
             devices, details = self._devices(client)
+        details |= own_image.judge_build(found.inside, self._options, version.name)
         facts = EnvironmentFacts(
             target=version.name,
             kind="docker",

@@ -58,6 +58,8 @@ class Imported(ImagePart):
     numpy: Text = ""
     cuda_build: bool | None = None
     cuda_version: Text = ""
+    # These are the compute capabilities that it has code for, as far as it says so.
+    compute: list[Annotated[str, Field(pattern=r"\A\d{1,2}\.\d\z")]] = Field(default=[], max_length=50)
 
 
 class Inside(ImagePart):

@@ -12,6 +12,7 @@ from packaging.version import Version as Number
 from pydantic import ValidationError
 
 from orchestrator import catalog, files
+from orchestrator.catalog.gpu_support import fit_cuda
 from orchestrator.catalog.user_data import cache
 from orchestrator.engines import Outlook
 from orchestrator.engines.build_log import BuildLog
@@ -66,7 +67,7 @@ def find_own_image(client: docker.DockerClient, version: str, reference: str, lo
 def _look_once(
     client: docker.DockerClient, identity: str, version: str, reference: str, log: BuildLog, runtime: str
 ) -> Inside:
-    path = cache() / "images" / f"{identity.partition(':')[2]}.json"
+    path = cache() / "images" / f"{identity.partition(':')[2]}.build.json"
     with suppress(OSError, ValidationError):
         return Inside.model_validate_json(files.read_named(path, MOST_BYTES))
     log.line(f"looking into {reference}")
@@ -78,6 +79,31 @@ def _look_once(
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, inside.model_dump_json().encode())
     return inside
+
+
+def judge_build(inside: Inside, options: EngineOptions, version: str) -> dict[str, str]:
+    """Return how the build of an image fits the GPUs of a run, for its facts; raise EnvironmentFailed if it cannot run.
+
+    What it was built for is known from its TensorFlow, and an image of another build says no more than before.
+    """
+    imported = inside.imported
+    if not options.gpu or not options.chosen_gpus:
+        return {}
+    if imported.cuda_build is False:
+        fits: list[tuple[str, str]] = [("unsupported", "its TensorFlow was built without CUDA")]
+    else:
+        cuda = catalog.find_cuda(imported.cuda_version, tuple(sorted(set(imported.compute), key=Number)))
+        if cuda is None:
+            return {}
+        fits = [fit_cuda(cuda, gpu) for gpu in options.chosen_gpus]
+    worst, reason = next((each for each in fits if each[0] == "unsupported"), fits[0])
+    if worst == "unsupported" and not options.force:
+        raise EnvironmentFailed(
+            f"its image does not run on {options.chosen_gpus[0].title}: {reason}",
+            "--allow-unsupported-gpu measures it nevertheless",
+            target=version,
+        )
+    return {"fit": worst, "fit_reason": reason}
 
 
 def find_base(facts: EnvironmentFacts, options: EngineOptions) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import GpuSupport, Match, match_gpu
+from orchestrator.catalog.gpu_support import GpuSupport, Match, fit_cuda, match_gpu
 from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
 
@@ -29,6 +29,29 @@ def version(name: str) -> Version:
 
 def matched(name: str, on: Gpu) -> Match:
     return match_gpu(version(name), on, catalog.releases())
+
+
+# Builds as TensorFlow itself names them, for the images of users.
+@pytest.mark.parametrize(
+    ("number", "compute", "on", "fit"),
+    [
+        ("12.5.1", ("6.0", "7.0", "8.0", "8.9", "9.0"), "H100", "fine"),
+        ("12.5.1", ("6.0", "7.0", "8.0", "8.9", "9.0"), "K80", "unsupported"),
+        ("12.5.1", ("6.0", "9.0"), "B200", "unsupported"),
+        ("12.9", ("7.5", "9.0", "10.0"), "B200", "fine"),
+        ("11.8", ("3.5", "5.0", "6.0", "7.0", "7.5", "8.0"), "H100", "jit"),
+        ("10.0", ("3.5", "7.0"), "A100", "unsupported"),
+    ],
+)
+def test_a_build_is_judged_by_its_cuda_and_its_code(number: str, compute: tuple[str, ...], on: str, fit: str):
+    cuda = catalog.find_cuda(number, compute)
+    assert cuda is not None
+    assert fit_cuda(cuda, card(on))[0] == fit
+
+
+@pytest.mark.parametrize(("number", "compute"), [("", ("8.0",)), ("12.5", ()), ("99.1", ("8.0",)), ("x", ("8.0",))])
+def test_a_build_that_nothing_is_known_of_is_not_judged(number: str, compute: tuple[str, ...]):
+    assert catalog.find_cuda(number, compute) is None
 
 
 @pytest.mark.parametrize(
