@@ -363,6 +363,37 @@ def test_steps_of_keras_are_timed(project: Project, call: str):
     assert json.loads(str(facts["losses"])) == [1.0, 0.5]
 
 
+# A step of this Keras gives a GPU 30 ms of work, and returns after 10 ms. Nothing else waits for the GPU.
+QUEUED = """
+    import os
+    os.environ["STUB_GPUS"] = "{gpus}"
+    import tensorflow as tf
+    from keras import Model
+    from keras.callbacks import Callback
+
+    class Launching(Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            tf.queue.launch(0.03)
+
+        def on_batch_end(self, batch, logs=None):
+            if batch < 4:
+                tf.queue.launch(0.03)
+
+    Model().fit([], 3, [Launching()])
+    """
+
+
+@pytest.mark.parametrize(("gpus", "low", "high"), [(1, 0.029, 0.06), (0, 0.01, 0.029)])
+def test_steps_of_keras_last_until_a_gpu_has_done_them(project: Project, gpus: int, low: float, high: float):
+    stub.write(project.folder)
+    for name, source in keras.SOURCES.items():
+        project.write(name, source)
+    project.write("train.py", QUEUED.format(gpus=gpus))
+    burst = project.run("python", "train.py")
+    assert isinstance(burst, Burst), burst
+    assert low * 1e9 <= int(str(project.facts()["step_ns"])) < high * 1e9
+
+
 def test_a_loss_that_is_no_number_or_infinite_is_kept(project: Project):
     for name, source in keras.SOURCES.items():
         project.write(name, source.replace("1.0 / (epoch + 1)", "[1e999, -1e999, 1e999 - 1e999, 0.5][epoch]"))

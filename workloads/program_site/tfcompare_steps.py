@@ -3,6 +3,9 @@
 Every Keras has `fit` in a module with one of a few names, and its callbacks next to it. The first step is timed from
 the call of `fit`, and so includes tracing. Later steps of an epoch are timed from the end of one to the end of another,
 and so leave out what happens between epochs.
+
+A step may end when a GPU has only been given its operations. So the first step of an epoch, and the last, are timed until
+the GPU has done them. The steps between are not: they are queued, as without the callback.
 """
 
 import contextlib
@@ -11,6 +14,7 @@ import importlib
 import inspect
 import json
 import os
+import sys
 import time
 
 import tfcompare_imports
@@ -37,6 +41,7 @@ class Record:
         self.first_step_ns = None
         self.later_s, self.later_steps = 0.0, 0
         self.losses = []
+        # The end of the last step of this epoch, as a time and the number of its batch.
         self.begun_s = self.seen = None
 
     def begin_fit(self):
@@ -46,6 +51,8 @@ class Record:
         self.seen = None
 
     def end_step(self, batch):
+        if self.seen is None:
+            wait_for_gpus()
         now_s = time.perf_counter()
         if self.first_step_ns is None and self.begun_s is not None:
             self.first_step_ns = int((now_s - self.begun_s) * 1e9)
@@ -55,7 +62,14 @@ class Record:
             self.later_steps += max(batch - self.seen[1], 1)
         self.seen = now_s, batch
 
+    def end_steps(self):
+        """End the steps of an epoch, of which the GPU may still have some to do; validation may follow."""
+        if self.seen is not None and wait_for_gpus() and self.later_steps:
+            self.later_s += time.perf_counter() - self.seen[0]
+        self.seen = None
+
     def end_epoch(self, loss):
+        self.end_steps()
         with contextlib.suppress(TypeError, ValueError):
             self.losses.append(round(float(loss), 6))
         self.write()
@@ -74,6 +88,19 @@ class Record:
             pass
 
 
+def wait_for_gpus():
+    """Wait until the GPUs have done all that they were given; return whether there are any."""
+    tf, gpus = sys.modules.get("tensorflow"), []
+    with contextlib.suppress(Exception):
+        # A session waits by itself.
+        gpus = tf.config.experimental.list_logical_devices("GPU") if tf.executing_eagerly() else []
+        for gpu in gpus:
+            with tf.device(gpu.name):
+                # The sum is queued after everything else, and is read back.
+                (tf.constant(0.0) + 1.0).numpy()
+    return bool(gpus)
+
+
 def make_callback(base, record):
     class StepTimes(base):
         # The results of a step need not be copied to the host for this callback.
@@ -81,6 +108,9 @@ def make_callback(base, record):
 
         def on_epoch_begin(self, epoch, logs=None):
             record.begin_epoch()
+
+        def on_test_begin(self, logs=None):
+            record.end_steps()
 
         # Every Keras calls this for a step of training.
         def on_batch_end(self, batch, logs=None):
