@@ -53,6 +53,8 @@ class Surroundings:
     governor: str
     # These are the packages of the version, such as keras==3.8.0, with blanks between them.
     packages: str = ""
+    # What the schedule sets for every version: the threads of TensorFlow, and whether it tunes datasets.
+    settings: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from datetime import date
 from orchestrator.history.model import REFERENCE_PREFIX, Point, Stage, Surroundings
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
-from orchestrator.model import ArmResult, Comparison, EnvironmentFacts, Manifest, Outcome, Target, TargetPair
+from orchestrator.model import ArmResult, Comparison, EnvironmentFacts, Manifest, Outcome, Plan, Target, TargetPair
 from orchestrator.results.rewritten import WORKER
 from orchestrator.results.run import Run
 from orchestrator.results.samples import samples
@@ -94,7 +94,7 @@ def _without_value(run: Run, pair: TargetPair) -> Point:
         metric=pair.metric,
         reference_figure=None,
         target_figure=None,
-        surroundings=_surroundings(manifest, host, pair.workload, pair.baseline, build, plan.device),
+        surroundings=_surroundings(plan, manifest, host, pair),
         commit=commit_of(manifest, build),
         judge=plan.judge if pair.across else "wall",
     )
@@ -125,9 +125,9 @@ def _find_host(manifest: Manifest, case: str) -> HostFacts:
     return next((each.host for each in manifest.hosts if case in each.cases), manifest.host)
 
 
-def _surroundings(
-    manifest: Manifest, host: HostFacts, workload: str, reference: Target, build: Target, device: str
-) -> Surroundings:
+def _surroundings(plan: Plan, manifest: Manifest, host: HostFacts, pair: TargetPair) -> Surroundings:
+    reference, build = pair.baseline, pair.candidate
+
     def environment(target: Target) -> EnvironmentFacts | None:
         return manifest.environments.get(target) or manifest.environments.get(Target(target.name))
 
@@ -150,8 +150,8 @@ def _surroundings(
     return Surroundings(
         image=image(build),
         reference_image=image(reference),
-        source=manifest.sources.get(workload, ""),
-        driver=str(host.get("gpus") or "") if device == "gpu" else "",
+        source=manifest.sources.get(pair.workload, ""),
+        driver=str(host.get("gpus") or "") if plan.device == "gpu" else "",
         kernel=str(host.get("kernel") or ""),
         python=str(worker.get("python") or ""),
         machine=str(host.get("cpu") or ""),
@@ -165,4 +165,13 @@ def _surroundings(
         packages=" ".join(f"{name}=={number}" for name, number in sorted(own.packages.items()))
         if (own := environment(build))
         else "",
+        settings="; ".join(
+            filter(
+                None,
+                (
+                    f"threads {','.join(map(str, plan.threads))}" if plan.threads else "",
+                    "datasets untuned" if plan.untuned_datasets else "",
+                ),
+            )
+        ),
     )

@@ -18,6 +18,7 @@ CUTS = {
     "worker": "worker of tfcompare",
     "variables": "variables of the version",
     "reference_variables": "variables of the reference",
+    "settings": "settings of the run",
 }
 BOOT = "boot"
 # Not every machine shows these at all times; a value that is missing on one of two nights is no change.
@@ -90,6 +91,8 @@ def _change(name: str, before: Point, after: Point) -> str:
         # The machine was not restarted; only its clock was set.
         if was_id == now_id:
             return ""
+    if name == "settings":
+        was, now = was or "none", now or "none"
     if "variables" not in name:
         was, now = _short(was), _short(now)
     return f"{NAMES[name]}: {was} -> {now}"

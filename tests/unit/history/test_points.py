@@ -124,6 +124,10 @@ def test_surroundings_are_those_of_the_manifest(run: Run):
     assert (there.variables, there.reference_variables) == ("OMP_NUM_THREADS=2 TF_X=1", "OMP_NUM_THREADS=2")
     on_gpu = replace(changed, evaluation=replace(changed.evaluation, plan=replace(run.plan, device="gpu")))
     assert {point.surroundings.driver for point in of_run(on_gpu, "screen")} == {"NVIDIA L4, driver 535.1"}
+    plain = replace(run.plan, threads=(1, 2), untuned_datasets=True)
+    set_up = replace(changed, evaluation=replace(changed.evaluation, plan=plain))
+    settings = {point.surroundings.settings for point in of_run(set_up, "screen")}
+    assert (there.settings, settings) == ("", {"threads 1,2; datasets untuned"})
     # No driver has a say where no GPU was used.
     assert there.driver == ""
     assert found[POWER.label, "2.13.0"].source == "q1"

@@ -28,7 +28,7 @@ def test_other_variables_or_another_worker_begin_a_segment(what: str):
     assert second.because == (f"{CUTS[what]}: none -> TF_X=1 TF_Y=2",)
 
 
-@pytest.mark.parametrize("what", ["image", "reference_image", "driver", "source"])
+@pytest.mark.parametrize("what", ["image", "reference_image", "driver", "source", "settings"])
 def test_another_image_driver_or_source_begins_a_segment(what: str):
     points = history(4, 1, ["2.0.0"], control=False)
     points[2:] = [replace(one, surroundings=replace(SURROUNDINGS, **{what: "other"})) for one in points[2:]]

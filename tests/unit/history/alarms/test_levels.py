@@ -204,7 +204,8 @@ CUT = LANDS + 10
 
 
 @pytest.mark.parametrize(
-    "changed", ["driver", "image", "reference_image", "source", "worker", "variables", "reference_variables"]
+    "changed",
+    ["driver", "image", "reference_image", "source", "worker", "variables", "reference_variables", "settings"],
 )
 @pytest.mark.parametrize("then", [1.0, 1 / 1.08, 1 / 1.1])
 def test_no_night_after_a_cut_ends_an_alarm_from_before_it(changed: str, then: float):

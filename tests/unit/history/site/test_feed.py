@@ -10,10 +10,11 @@ import pytest
 from orchestrator.history import site
 from orchestrator.history.model import AlarmOpened, CauseFound, Event, StateChanged
 from orchestrator.history.site import feed
+from orchestrator.reports.html import atom
 from tests.support.nights import history
 from tests.support.sites import CASES, HOSTILE, alarm, at, kept
 
-ATOM = f"{{{feed.ATOM}}}"
+ATOM = f"{{{atom.ATOM}}}"
 EVENTS: Sequence[Event] = (
     AlarmOpened(at=at(20), alarm=alarm(id="a0", number=20)),
     StateChanged(at=at(21), alarm="a0", state="confirmed"),
