@@ -1,6 +1,7 @@
 """The formats of saved models: how each is written and read, and in which versions it does not exist."""
 
 import os
+import tempfile
 
 import numpy
 
@@ -53,11 +54,17 @@ def load(tf, path, kind, custom_objects, build):
     """Return what is loaded: a model or, of a format that is served, a function; `build` makes what takes weights."""
     if kind in (SERVED, "export"):
         return Served(tf, path)
-    if kind == "weights":
-        model = build()
-        model.load_weights(path)
-        return model
-    return tf.keras.models.load_model(path, custom_objects=custom_objects)
+    with tempfile.TemporaryDirectory() as private:
+        if os.path.isfile(path):
+            # Keras unpacks it into the same folder and then cleans up, which breaks other processes that load the file.
+            link = os.path.join(private, os.path.basename(path))
+            os.symlink(os.path.abspath(path), link)
+            path = link
+        if kind == "weights":
+            model = build()
+            model.load_weights(path)
+            return model
+        return tf.keras.models.load_model(path, custom_objects=custom_objects)
 
 
 class Served:

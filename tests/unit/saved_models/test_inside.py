@@ -114,3 +114,20 @@ def test_every_model_has_inputs_of_a_few_kilobytes():
         arrays = formats.flatten(model.inputs(None))
         assert arrays
         assert sum(array.nbytes for array in arrays) < 4096
+
+
+@pytest.mark.parametrize("kind", ["keras", "h5", "weights"])
+def test_what_keras_unpacks_beside_a_file_reaches_no_other_process(tmp_path: Path, kind: str):
+    saved = Path(formats.find_path(str(tmp_path), "dense", kind))
+    saved.write_bytes(b"weights")
+    seen = []
+
+    def load(path: str, custom_objects: Any = None) -> str:
+        (Path(path).parent / "model.weights.h5").touch()
+        seen.append((Path(path).name, Path(path).read_bytes()))
+        return "loaded"
+
+    tf = Namespace(keras=Namespace(models=Namespace(load_model=load)))
+    formats.load(tf, str(saved), kind, {}, lambda: Namespace(load_weights=load))
+    assert seen == [(saved.name, b"weights")]
+    assert list(tmp_path.iterdir()) == [saved]
