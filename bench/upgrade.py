@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.figures import Figure, Section
 from bench.store import Store
-from orchestrator.nightly.subprocess_run import PROGRAM
+from orchestrator.child_process import PROGRAM
 
 JUDGED = Path(__file__).with_suffix(".json").with_stem("upgrades")
 OLD, DECISIONS = "2.8", ("go", "go with a flag", "not yet")

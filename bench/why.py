@@ -22,8 +22,8 @@ from typing import Any
 from bench.busy import BUSY_CORE, busy_core
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
+from orchestrator.child_process import PROGRAM
 from orchestrator.measure.run import plan_and_measure as measure_run
-from orchestrator.nightly.subprocess_run import PROGRAM
 from orchestrator.plan.request import RunOptions
 from orchestrator.terminal.view import View
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -14,17 +13,10 @@ from pathlib import Path
 from typing import IO
 
 from orchestrator import interrupts
-from orchestrator.child_process import end_child
+from orchestrator.child_process import BOUND_PROGRAM, end_child
 from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
 
-# -P keeps the working directory off the path, where a file could otherwise pose as one of our modules.
-PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.__main__ import main; main()")
-# This program also ends with the process that started it, which holds the other end of its stdin.
-BOUND_PROGRAM = (
-    *PROGRAM[:-1],
-    f"from orchestrator.interrupts import end_with_stdin; end_with_stdin(); {PROGRAM[-1]}",
-)
 KEPT_LINES = 12
 NAMING = ("run folder: ", "Next:  ")
 

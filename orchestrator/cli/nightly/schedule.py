@@ -206,10 +206,10 @@ def serve(context: typer.Context, at: At = "02:00", missed: MissedFlag = "catch-
 
       tfcompare nightly serve --at 02:00 --versions 2.13,nightly --suite studies
     """
+    from orchestrator.child_process import BOUND_PROGRAM
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import serve as serving
     from orchestrator.nightly.schedule import units
-    from orchestrator.nightly.subprocess_run import BOUND_PROGRAM
 
     wanted, _ = _schedule(context, at, missed, None)
     wanted = replace(wanted, program=BOUND_PROGRAM)
@@ -325,7 +325,7 @@ def _parse_as_run(context: typer.Context, words: Sequence[str]) -> typer.Context
 
 
 def _program() -> tuple[str, ...]:
-    from orchestrator.nightly.subprocess_run import PROGRAM
+    from orchestrator.child_process import PROGRAM
 
     beside = Path(sys.executable).with_name("tfcompare")
     return (str(beside),) if beside.is_file() else PROGRAM

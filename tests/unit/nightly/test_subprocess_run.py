@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator import child_process
 from orchestrator.catalog import package_index
 from orchestrator.cli.nightly import schedule
 from orchestrator.engines.venv import engine as venv
@@ -49,15 +50,15 @@ def test_a_night_imports_nothing_from_the_working_directory(hostile: Path, tmp_p
 
 def test_a_schedule_without_an_installed_program_starts_python_in_the_same_way(hostile: Path, monkeypatch):
     monkeypatch.setattr(schedule.sys, "executable", str(hostile.parent / "bin" / "python"))
-    assert schedule._program() == subprocess_run.PROGRAM
-    done = subprocess.run([*wanted(subprocess_run.PROGRAM).program, "--help"], capture_output=True, text=True)
+    assert schedule._program() == child_process.PROGRAM
+    done = subprocess.run([*wanted(child_process.PROGRAM).program, "--help"], capture_output=True, text=True)
     assert (done.returncode, hostile.exists()) == (0, False)
     assert "nightly" in done.stdout
 
 
 def test_an_interpreter_is_looked_at_without_what_lies_around(hostile: Path):
     interpreters.probe.cache_clear()
-    found = interpreters.probe(Path(subprocess_run.PROGRAM[0]).resolve())
+    found = interpreters.probe(Path(child_process.PROGRAM[0]).resolve())
     assert isinstance(found, interpreters.Interpreter)
     assert not hostile.exists()
 
@@ -97,7 +98,7 @@ def test_an_environment_is_built_without_what_lies_around(monkeypatch, tmp_path:
 
 def test_variables_reach_it_and_stay_out_of_its_arguments(tmp_path: Path, monkeypatch):
     shows = "import json, os, sys; print(json.dumps([sys.argv, os.environ['TFCOMPARE_INDEX_URL']]), file=sys.stderr)"
-    monkeypatch.setattr(subprocess_run, "BOUND_PROGRAM", (subprocess_run.PROGRAM[0], "-P", "-c", shows))
+    monkeypatch.setattr(subprocess_run, "BOUND_PROGRAM", (child_process.PROGRAM[0], "-P", "-c", shows))
     monkeypatch.setenv("TFCOMPARE_INDEX_URL", "https://of.the.shell/simple")
     secret = {"TFCOMPARE_INDEX_URL": "https://me:planted@mirror/simple"}
     ended = Child(tmp_path / "log", 60, View(), secret).run(["run"])
@@ -134,9 +135,10 @@ def test_a_night_goes_on_when_its_log_is_full_and_says_so_once(tmp_path: Path, m
 NIGHT = """
 import sys
 from pathlib import Path
+from orchestrator import child_process
 from orchestrator.nightly import lock, subprocess_run
 *python, program = subprocess_run.BOUND_PROGRAM
-subprocess_run.BOUND_PROGRAM = (*python, program.replace(subprocess_run.PROGRAM[-1], sys.argv[2]))
+subprocess_run.BOUND_PROGRAM = (*python, program.replace(child_process.PROGRAM[-1], sys.argv[2]))
 with lock.hold(Path(sys.argv[1])) as held:
     subprocess_run.Child(Path(sys.argv[1]) / "log", 600, print, lock=held).run([])
 """

@@ -187,7 +187,7 @@ program = ("/bin/sh", "-c", "trap 'echo asked to end; exit 0' TERM; echo begun; 
 """
 # Like that of the command.
 BOUND = """
-from orchestrator.nightly.subprocess_run import BOUND_PROGRAM, PROGRAM
+from orchestrator.child_process import BOUND_PROGRAM, PROGRAM
 waits = (
     "from orchestrator import interrupts; import time; interrupts.catch_signals(); print('begun', flush=True)\\n"
     "try: time.sleep(600)\\n"
