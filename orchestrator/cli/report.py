@@ -25,7 +25,7 @@ from orchestrator.exports import EXPORTS
 from orchestrator.metrics.gates import check_compared
 from orchestrator.reports import REPORTS
 from orchestrator.terminal import strict_json
-from orchestrator.terminal.text import print_table
+from orchestrator.terminal.text import print_table, render_plain
 
 if TYPE_CHECKING:
     from orchestrator.profiling.model import ProfileResult
@@ -83,9 +83,19 @@ def report(
             rich_help_panel=ReportFormatFlags.panel,
         ),
     ] = None,
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            help="Explain the verdicts of this case in sentences.",
+            metavar="CASE",
+            show_default=False,
+            rich_help_panel=ReportFormatFlags.panel,
+        ),
+    ] = None,
     output: Output = None,
 ) -> None:
-    """Show the report of a run, as a table, as JSON or as an HTML page.
+    r"""Show the report of a run, as a table, as JSON or as an HTML page.
 
     [bold]Examples[/bold]
 
@@ -106,8 +116,21 @@ def report(
       tfcompare report runs/first --table study
 
       tfcompare report runs/all --table trend
+
+      tfcompare report last --explain 'power\[style=function]'
     """
     disable_garbage_collection()
+    if explain is not None:
+        others = {
+            "--table": table,
+            "--columns": arrangement.columns,
+            "--only": arrangement.only,
+            "--sort": arrangement.sort,
+        }
+        if given := [flag for flag, value in {**others, "--fail-on": alarm.fail_on}.items() if value is not None]:
+            raise UsageError(f"--explain: leave {', '.join(given)} out")
+        _explain(run or find_run(LAST), explain, form.format, output, metric.names)
+        return
     from orchestrator.cli.show import choose_report
 
     # A mistake in the flags is reported before the slow imports that read runs.
@@ -138,6 +161,27 @@ def report(
     raise_broken(evaluation.broken)
     if error := alarm.find_error(gate_run(evaluation), PrintingView()):
         raise error
+
+
+def _explain(run: Path, case: str, format: str, output: str | None, metrics: tuple[str, ...] | None) -> None:
+    if format not in FORMATS:
+        raise UsageError(f"--explain goes with --format {' or '.join(FORMATS)}")
+    from orchestrator.cli.show import put
+    from orchestrator.reports import explanation
+    from orchestrator.reports.next_step import next_line
+    from orchestrator.results.evaluation import judge_run
+    from orchestrator.results.run_folder import RunFolder
+
+    evaluation = judge_run(RunFolder.open(run), metrics=metrics)
+    following = next_line(run, evaluation).removeprefix("Next:").strip()
+    explained = explanation.explain_case(evaluation, case, following)
+    if format == "json":
+        put(strict_json.dump(explanation.as_object(explained), indent=2), output or "-")
+    elif output not in (None, "-"):
+        put(render_plain(lambda width: explanation.layout(explained)), str(output))
+    else:
+        print_table(lambda width: explanation.layout(explained))
+    raise_broken(evaluation.broken)
 
 
 def _refuse_gates(alarm: FailOnFlags, why: str) -> None:
