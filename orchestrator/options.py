@@ -12,6 +12,8 @@ from orchestrator.model import GpuRequest
 LONGEST_S = 30 * 86_400
 # The command line uses these names for the engines.
 DOCKER, VENV = "docker", "venv"
+# A program may ask for these; `auto` takes Docker if it answers.
+EngineName = Literal["auto", "docker", "venv"]
 # A nightly run measures this many rounds of everything.
 NIGHT_ROUNDS = 12
 # A profile takes this many calls, and its report shows this many functions.
