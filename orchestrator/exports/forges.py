@@ -1,5 +1,7 @@
 """Keeps one comment on the pull request that a CI job belongs to, over the API of GitHub or GitLab.
 
+On GitHub, it also finds the commit that a pull request had when a member asked for a run in a comment.
+
 A comment is recognised by an invisible first line, and only one that the same account wrote is replaced: anybody can
 write that line. The token goes to the API that the CI system names, and nowhere else.
 """
@@ -8,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ TIMEOUT_S = 30
 PER_PAGE, MOST_PAGES = 100, 20
 MOST_BYTES = 2**24
 NAME = re.compile(r"[\w.-]+( [\w.-]+)*", re.ASCII)
+COMMIT = re.compile(r"[0-9a-f]{40}", re.ASCII)
 LONGEST_NAME = 60
 NO_PULL_REQUEST = (
     "this job belongs to no pull request: GitHub Actions names one in GITHUB_EVENT_PATH, GitLab in "
@@ -44,6 +48,8 @@ class Forge:
     # A comment has at most this many characters.
     room: int
     advice: str
+    # The address of the pull request; only GitHub's is needed.
+    pull: str = ""
 
 
 def find_forge(environ: Mapping[str, str]) -> Forge:
@@ -56,15 +62,13 @@ def find_forge(environ: Mapping[str, str]) -> Forge:
 
 
 def _github(environ: Mapping[str, str]) -> Forge:
-    path = environ.get("GITHUB_EVENT_PATH", "")
-    try:
-        event = json.loads(files.read_named(Path(path), MOST_BYTES)) if path else {}
-    except (OSError, ValueError) as error:
-        raise UsageError(f"GITHUB_EVENT_PATH={path} cannot be read: {error}") from error
-    event = event if isinstance(event, dict) else {}
+    event = read_event(environ)
     api = environ.get("GITHUB_API_URL", "https://api.github.com")
     repository = f"{api}/repos/{quote(environ.get('GITHUB_REPOSITORY', ''))}"
-    request, measured = event.get("pull_request"), event.get("workflow_run")
+    request, measured, issue = event.get("pull_request"), event.get("workflow_run"), event.get("issue")
+    if isinstance(issue, dict) and isinstance(issue.get("pull_request"), dict):
+        # This is a comment on the pull request, which GitHub counts as an issue.
+        request = issue
     if not isinstance(request, dict) and not isinstance(measured, dict):
         raise UsageError(NO_PULL_REQUEST)
     token = _token(environ, "GITHUB_TOKEN", "pass it as `env: GITHUB_TOKEN: ${{ github.token }}`")
@@ -86,7 +90,39 @@ def _github(environ: Mapping[str, str]) -> Forge:
     number = request.get("number") if isinstance(request, dict) else _find_measured(forge, repository, measured)
     if not isinstance(number, int):
         raise UsageError(NO_PULL_REQUEST)
-    return replace(forge, comments=forge.comments.format(number))
+    return replace(forge, comments=forge.comments.format(number), pull=f"{repository}/pulls/{number}")
+
+
+def read_event(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the event that a job of GitHub Actions belongs to; it is empty if there is none."""
+    path = environ.get("GITHUB_EVENT_PATH", "")
+    try:
+        event = json.loads(files.read_named(Path(path), MOST_BYTES)) if path else {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"GITHUB_EVENT_PATH={path} cannot be read: {error}") from error
+    return event if isinstance(event, dict) else {}
+
+
+def find_commit_before(forge: Forge, moment: object) -> str:
+    """Return the commit of the pull request; raise UsageError if something was pushed since this moment of an event.
+
+    The dates of a commit are whatever its author wrote, so only GitHub's own record of the last push counts. It is
+    about the whole repository of the branch, and to the second.
+    """
+    pull = _call(forge, "GET", forge.pull)
+    try:
+        head = pull["head"]
+        commit, pushed = str(head["sha"]), datetime.fromisoformat(head["repo"]["pushed_at"])
+        is_later = pushed >= datetime.fromisoformat(str(moment))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError("GitHub does not say when the branch of this pull request was pushed") from error
+    if not COMMIT.fullmatch(commit):
+        raise UsageError(f"GitHub names no commit of this pull request: {commit!r}")
+    if is_later:
+        raise UsageError(
+            "its repository was pushed to after the comment: read the new commit, and post the comment again"
+        )
+    return commit
 
 
 def _find_measured(forge: Forge, repository: str, run: Any) -> int:

@@ -20,6 +20,7 @@ from tests.conftest import ROOT
 from tests.support.forges import TOKEN, FakeForge, fake_forge
 from tests.support.pull_requests import (
     FOR_FORKS,
+    ON_REQUEST,
     SETTINGS,
     WORKFLOW,
     WORKLOADS,
@@ -464,12 +465,13 @@ def test_only_the_action_that_comments_takes_a_token_and_it_takes_no_code() -> N
         assert [step["uses"].partition("@")[0] for step in jobs[name]["steps"]] == [
             "actions/setup-python", "OWNER/tfcompare/comment",
         ]  # fmt: skip
-    for workflow in (WORKFLOW, FOR_FORKS):
+    for workflow in (WORKFLOW, FOR_FORKS, ON_REQUEST):
         assert yaml.safe_load(workflow)["permissions"] == {}
 
 
 def test_every_foreign_action_is_pinned_by_commit_and_names_its_version() -> None:
-    files = [ROOT / "action.yml", ROOT / "comment" / "action.yml", *(ROOT / ".github" / "workflows").glob("*.yml")]
+    own = [ROOT / folder / "action.yml" for folder in (".", "comment", "request")]
+    files = [*own, *(ROOT / ".github" / "workflows").glob("*.yml")]
     files += [path for path in (ROOT / "docs").glob("*.md") if re.search(r"\buses: ", path.read_text())]
     lines = [line for path in files for line in path.read_text().splitlines()]
     uses = [found[1] for line in lines if (found := re.search(r"\buses: (.*)", line))]
@@ -477,4 +479,76 @@ def test_every_foreign_action_is_pinned_by_commit_and_names_its_version() -> Non
     assert len(foreign) > 20
     assert [used for used in foreign if not re.fullmatch(r"[\w-]+/[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", used)] == []
     refs = [line.strip() for line in lines if re.match(r" +ref: ", line)]
-    assert [ref for ref in refs if not re.fullmatch(r"ref: [0-9a-f]{40} # v[\d.]+", ref)] == []
+    # That of a request is the commit that GitHub named.
+    requested = "ref: ${{ needs.read.outputs.commit }}"
+    assert [ref for ref in refs if ref != requested and not re.fullmatch(r"ref: [0-9a-f]{40} # v[\d.]+", ref)] == []
+
+
+# A comment that asks for a run.
+ASKED = {
+    "action": "created",
+    "issue": {"number": 7, "pull_request": {"url": "https://forge.example"}},
+    "comment": {
+        "body": "/tfcompare --rounds 4", "author_association": "MEMBER", "created_at": "2026-03-01T10:00:09Z",
+    },
+}  # fmt: skip
+BY_REQUEST = ON_REQUEST.replace(
+    "          name: tfcompare-request\n",
+    '          name: tfcompare-request\n          engine: venv\n          trust: "true"\n',
+    1,
+)
+
+
+@pytest.fixture
+def asked(forge: Forge, api: FakeForge) -> Forge:
+    forge.event = json.loads(json.dumps(ASKED))
+    api.pull = {"head": {"sha": COMMIT, "repo": {"pushed_at": "2026-03-01T10:00:00Z"}}}
+    return forge
+
+
+@pytest.mark.slow
+def test_a_members_comment_is_measured_at_the_commit_that_was_there(asked: Forge, api: FakeForge) -> None:
+    plant(asked)
+    jobs = asked.run(BY_REQUEST)
+    assert list(jobs) == ["read", "measure", "comment"], jobs["read"].log
+    assert asked.checked_out == [COMMIT]
+    assert jobs["measure"].outputs["exit-code"] == "1", jobs["measure"].log
+    assert not jobs["comment"].failed, jobs["comment"].log
+    [body] = api.bodies
+    assert body.startswith("<!-- tfcompare: tfcompare-request -->")
+    assert "`pace`" in body
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"author_association": "CONTRIBUTOR"}, "only members of the repository"),
+        ({"body": "/tfcompare --engine venv"}, "cannot set '--engine'"),
+        ({"body": "/tfcompare '2.15 evil==1'"}, "only name versions"),
+        ({"body": "/tfcompare --case 'a\nb'"}, "quotation mark"),
+        ({"created_at": "2026-03-01T09:59:59Z"}, "pushed to after the comment"),
+        ({"body": "/tfcompare --case '::error::x'\n##[error]y", "author_association": "NONE"}, "only members"),
+    ],
+)
+def test_a_refused_comment_measures_nothing(asked: Forge, api: FakeForge, changes: dict[str, str], reason: str) -> None:
+    asked.event["comment"] |= changes
+    jobs = asked.run(BY_REQUEST)
+    assert list(jobs) == ["read"]
+    assert reason in jobs["read"].log
+    assert jobs["read"].commands == []
+    assert (asked.checked_out, api.bodies) == ([], [])
+
+
+@pytest.mark.parametrize("body", ["nice work", "please /tfcompare"])
+def test_other_comments_start_no_job(asked: Forge, body: str) -> None:
+    asked.event["comment"]["body"] = body
+    assert asked.run(BY_REQUEST) == {}
+
+
+def test_the_request_workflow_gives_the_measuring_job_no_right_to_write() -> None:
+    jobs = yaml.safe_load(ON_REQUEST)["jobs"]
+    assert jobs["measure"]["permissions"] == {"contents": "read"}
+    assert jobs["read"]["permissions"] == {"pull-requests": "read"}
+    [checkout] = [step for step in jobs["measure"]["steps"] if step.get("uses", "").startswith("actions/checkout")]
+    assert checkout["with"] == {"ref": "${{ needs.read.outputs.commit }}", "persist-credentials": False}
+    assert not any("checkout" in step.get("uses", "") for name in ("read", "comment") for step in jobs[name]["steps"])

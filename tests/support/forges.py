@@ -25,6 +25,8 @@ class FakeForge:
     comments: list[dict[str, Any]] = field(default_factory=list)
     # Open pull requests: the number, the branch with its owner, and the commit.
     pulls: list[tuple[int, str, str]] = field(default_factory=list)
+    # The pull request with the comments, with its last push.
+    pull: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     # The account of the token, if it may be asked for.
     account: dict[str, Any] | None = None
@@ -48,6 +50,8 @@ class FakeForge:
         address = urlsplit(path)
         if address.path == "/user":
             return (200, self.account) if self.account else (403, {"message": "Resource not accessible by integration"})
+        if address.path == "/repos/me/models/pulls/7" and method == "GET":
+            return (200, self.pull) if self.pull else (404, {"message": "Not Found"})
         if address.path == "/repos/me/models/pulls" and method == "GET":
             asked = parse_qs(address.query)
             assert asked["state"] == ["open"]

@@ -17,7 +17,9 @@ rounds = 4
 fail-on = "slower"
 """
 PAGE = (ROOT / "docs" / "pull-requests.md").read_text()
-WORKFLOW, FOR_FORKS = (text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if text.startswith("name:"))
+WORKFLOW, FOR_FORKS, ON_REQUEST = (
+    text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if text.startswith("name:")
+)
 MEASURES = "- uses: OWNER/tfcompare@COMMIT\n"
 
 

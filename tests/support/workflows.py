@@ -35,8 +35,9 @@ COMMANDS = [
 OPERATORS = {
     "||": lambda left, right: left or right,
     "&&": lambda left, right: left and right,
-    "!=": lambda left, right: left != right,
-    "==": lambda left, right: left == right,
+    # What is not known equals an empty text.
+    "!=": lambda left, right: (left or "") != (right or ""),
+    "==": lambda left, right: (left or "") == (right or ""),
 }
 # A runner has no such variables of the caller.
 OWN = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "RUNNER_", "PYTHON"))}
@@ -46,13 +47,15 @@ def evaluate(text: str, contexts: dict[str, Any]) -> Any:
     """The value of an expression without brackets."""
     text = text.strip()
     for operator, apply in OPERATORS.items():
-        left, found, right = text.partition(operator)
-        if found:
+        left, split, right = text.partition(operator)
+        if split:
             return apply(evaluate(left, contexts), evaluate(right, contexts))
     if text.startswith("'"):
         return text.strip("'")
     if text in ("always()", "!cancelled()"):
         return True
+    if found := re.fullmatch(r"startsWith\((.*), '(.*)'\)", text):
+        return str(evaluate(found[1], contexts)).lower().startswith(found[2].lower())
     value: Any = contexts
     for name in text.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -111,16 +114,33 @@ class Forge:
     env: dict[str, str] = field(default_factory=dict)
     artefacts: dict[str, Path] = field(default_factory=dict)
     machines: int = 0
+    # The commits that jobs have checked out; '' is that of the event.
+    checked_out: list[str] = field(default_factory=list)
 
     def run(self, workflow: str) -> dict[str, Job]:
         """Run the jobs of a workflow, each on a new machine, in the order in which they are written."""
-        return {name: Machine(self, job).run() for name, job in yaml.safe_load(workflow)["jobs"].items()}
+        done: dict[str, Job] = {}
+        needs: dict[str, Any] = {}
+        for name, job in yaml.safe_load(workflow)["jobs"].items():
+            machine, condition = Machine(self, job, needs), str(job.get("if", ""))
+            needed = job.get("needs", [])
+            failed = any(
+                each not in done or done[each].failed for each in ([needed] if isinstance(needed, str) else needed)
+            )
+            if failed and "!cancelled()" not in condition:
+                continue
+            if condition and not evaluate(condition.removeprefix("${{").removesuffix("}}"), machine.contexts):
+                continue
+            done[name] = machine.run()
+            outputs = {key: fill(value, machine.contexts) for key, value in job.get("outputs", {}).items()}
+            needs[name] = {"outputs": outputs}
+        return done
 
 
 class Machine:
     """A runner with one job. Each has a separate folder, and its steps share what it holds."""
 
-    def __init__(self, forge: Forge, job: dict[str, Any]) -> None:
+    def __init__(self, forge: Forge, job: dict[str, Any], needs: dict[str, Any] | None = None) -> None:
         self.forge, self.job, self.done = forge, job, Job()
         forge.machines += 1
         self.folder = forge.folder / f"machine-{forge.machines}"
@@ -133,7 +153,7 @@ class Machine:
             "token": forge.token, "run_id": "99", "server_url": "https://forge.example", "repository": "me/models",
             "event": forge.event,
         }  # fmt: skip
-        self.contexts: dict[str, Any] = {"github": github, "runner": {"temp": str(self.temp)}}
+        self.contexts: dict[str, Any] = {"github": github, "runner": {"temp": str(self.temp)}, "needs": needs or {}}
         self.env = {
             **OWN, **forge.env, "RUNNER_TEMP": str(self.temp), "GITHUB_ACTIONS": "true", "GITHUB_API_URL": forge.api,
             "GITHUB_EVENT_PATH": str(self.folder / "event.json"), "GITHUB_REPOSITORY": "me/models",
@@ -162,6 +182,7 @@ class Machine:
         given = {name: fill(value, contexts) for name, value in step.get("with", {}).items()}
         name = step["uses"].partition("@")[0]
         if name == "actions/checkout":
+            self.forge.checked_out.append(given.get("ref", ""))
             shutil.copytree(self.forge.code, self.work, dirs_exist_ok=True)
         elif name == "actions/upload-artifact":
             kept = self.forge.artefacts[given["name"]] = self.folder / "kept" / given["name"]

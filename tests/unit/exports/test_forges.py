@@ -230,3 +230,65 @@ def test_the_command_writes_what_it_prints_with_dry_run(
 def test_a_link_is_an_address(made: Path, monkeypatch: pytest.MonkeyPatch, capsys, link: str):
     assert called(monkeypatch, "comment", str(made), "--dry-run", "--link", link) == 2
     assert "--link" in capsys.readouterr().err
+
+
+PUSHED, LATER = "2026-03-01T10:00:00Z", "2026-03-01T10:00:01Z"
+
+
+def commented(tmp_path: Path, github: dict[str, str]) -> dict[str, str]:
+    """The environment of a job that a comment on the pull request has started."""
+    event = {"issue": {"number": 7, "pull_request": {}}, "comment": {"created_at": LATER}}
+    path = tmp_path / "comment.json"
+    path.write_text(json.dumps(event))
+    return {**github, "GITHUB_EVENT_PATH": str(path)}
+
+
+def test_a_job_of_a_comment_belongs_to_its_pull_request(forge: FakeForge, github: dict[str, str], tmp_path: Path):
+    assert not kept(commented(tmp_path, github), "slower")
+    assert forge.asked[-1] == "POST /repos/me/models/issues/7/comments"
+
+
+def test_a_comment_on_an_issue_belongs_to_no_pull_request(github: dict[str, str], tmp_path: Path):
+    path = tmp_path / "issue.json"
+    path.write_text(json.dumps({"issue": {"number": 7}, "comment": {}}))
+    with pytest.raises(UsageError, match="belongs to no pull request"):
+        forges.find_forge({**github, "GITHUB_EVENT_PATH": str(path)})
+
+
+def test_the_commit_of_a_request_is_the_one_that_was_there(forge: FakeForge, github: dict[str, str], tmp_path: Path):
+    forge.pull = {"head": {"sha": "a" * 40, "repo": {"pushed_at": PUSHED}}}
+    found = forges.find_forge(commented(tmp_path, github))
+    assert forges.find_commit_before(found, LATER) == "a" * 40
+    # GitHub's times are whole seconds, so the order inside of one is not known.
+    for moment in (PUSHED, "2026-03-01T09:00:00Z"):
+        with pytest.raises(UsageError, match="pushed to after the comment"):
+            forges.find_commit_before(found, moment)
+
+
+@pytest.mark.parametrize(
+    "pull",
+    [
+        {"head": {"sha": "a" * 40, "repo": None}},
+        {"head": {"sha": "a" * 40, "repo": {"pushed_at": None}}},
+        {"head": {"sha": "a" * 40, "repo": {"pushed_at": "2026-03-01T10:00:00"}}},
+        {"head": {"sha": "main", "repo": {"pushed_at": PUSHED}}},
+        {"head": {"sha": "a" * 40 + "\nrun=1", "repo": {"pushed_at": PUSHED}}},
+        {"head": []},
+        ["head"],
+    ],
+)
+def test_a_pull_request_without_a_known_push_is_not_measured(
+    forge: FakeForge, github: dict[str, str], tmp_path: Path, pull: object
+):
+    forge.pull = pull
+    with pytest.raises(UsageError, match=r"GitHub (does not say|names no commit)"):
+        forges.find_commit_before(forges.find_forge(commented(tmp_path, github)), LATER)
+
+
+@pytest.mark.parametrize("moment", [None, "", "yesterday", 7])
+def test_a_comment_without_a_time_is_not_measured(
+    forge: FakeForge, github: dict[str, str], tmp_path: Path, moment: object
+):
+    forge.pull = {"head": {"sha": "a" * 40, "repo": {"pushed_at": PUSHED}}}
+    with pytest.raises(UsageError, match="does not say"):
+        forges.find_commit_before(forges.find_forge(commented(tmp_path, github)), moment)
