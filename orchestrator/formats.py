@@ -58,9 +58,12 @@ SEARCH = Format("search", 1, "continue it with the tfcompare that wrote it, or s
 WHY = Format("why", 1, "continue it with the tfcompare that wrote it, or ask again")
 UPGRADE = Format("upgrade", 1, "continue it with the tfcompare that wrote it, or start again")
 MODELS = Format("models", 1, "read it with the tfcompare that wrote it, or make the table again")
+# Everybody may read the figures of an atlas; its state is for the atlas itself.
+ATLAS = Format("atlas", 1, "read it with the tfcompare that wrote it, or build it again from its folder")
+ATLAS_STATE = Format("atlasstate", 1, "continue it with the tfcompare that wrote it, or start a new atlas")
 POINTS = Format("points", 1, "the tfcompare that wrote it reads it")
 EVENT = Format("event", 1, "the tfcompare that wrote it reads it")
 # These are formats of the user's data.
 TRUST = Format("trust", 1, "use the tfcompare that wrote it")
 FLEET = Format("fleet", 1, "`tfcompare fleet up` names its machines again")
-FORMATS = (RUN, PROFILE, SEARCH, WHY, UPGRADE, MODELS, POINTS, EVENT, TRUST, FLEET)
+FORMATS = (RUN, PROFILE, SEARCH, WHY, UPGRADE, MODELS, ATLAS, ATLAS_STATE, POINTS, EVENT, TRUST, FLEET)

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from orchestrator import contract  # noqa: E402
+from orchestrator.atlas import state as atlas_state  # noqa: E402
+from orchestrator.atlas.figures import write_figures  # noqa: E402
 from orchestrator.bisect import state  # noqa: E402
 from orchestrator.catalog import trust  # noqa: E402
 from orchestrator.engines.venv import interpreters  # noqa: E402
@@ -38,8 +40,9 @@ from orchestrator.profiling.model import stem  # noqa: E402
 from orchestrator.saved_models.report import REPORT, write_models  # noqa: E402
 from orchestrator.upgrade import state as upgrade_state  # noqa: E402
 from orchestrator.why import state as why_state  # noqa: E402
+from tests.support.atlases import figures  # noqa: E402
 from tests.support.bench import Bench  # noqa: E402
-from tests.support.golden import ASKED, GOLDEN, MOVED, NAMED, PROFILED, TRUSTED  # noqa: E402
+from tests.support.golden import ASKED, FOLLOWED, GOLDEN, MOVED, NAMED, PROFILED, TRUSTED  # noqa: E402
 from tests.support.night_reports import NIGHT, alarm  # noqa: E402
 from tests.support.nights import history  # noqa: E402
 from tests.support.saved_tables import DIES, table  # noqa: E402
@@ -91,6 +94,9 @@ def write_host_files(scratch: Path) -> None:
     shutil.copyfile(scratch / why_state.STATE_FILE, GOLDEN / why_state.STATE_FILE)
     upgrade_state.write_upgrade(scratch, MOVED)
     shutil.copyfile(scratch / upgrade_state.STATE_FILE, GOLDEN / upgrade_state.STATE_FILE)
+    atlas_state.write_atlas(scratch, FOLLOWED)
+    shutil.copyfile(scratch / atlas_state.STATE_FILE, GOLDEN / atlas_state.STATE_FILE)
+    write_figures(GOLDEN / "figures.json", figures())
     write_models(table(scratch, wrong=DIES))
     shutil.copyfile(scratch / REPORT, GOLDEN / REPORT)
     profiles = GOLDEN / "profile" / "profiles"

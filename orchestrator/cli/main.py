@@ -31,6 +31,7 @@ COMMANDS = {
     "profile": "profile",
     "bisect": "bisect",
     "upgrade": "upgrade",
+    "atlas": "atlas",
     "nightly": "nightly",
     "history": "history",
     "report": "report",
@@ -47,6 +48,7 @@ COMMANDS = {
     "check": "check",
     "config": "config",
     "trust": "trust",
+    "mcp": "mcp",
     "completion": "completion",
 }
 

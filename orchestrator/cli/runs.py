@@ -35,6 +35,13 @@ def find_upgrade(text: str) -> Path:
     return _report("upgrade", newest_upgrade()) if text == LAST else Path(text)
 
 
+def find_atlas(text: str) -> Path:
+    """Return the folder of an atlas."""
+    from orchestrator.results.find_runs import newest_atlas
+
+    return _report("atlas", newest_atlas()) if text == LAST else Path(text)
+
+
 def _report(what: str, path: Path) -> Path:
     say(f"the newest {what}: {path}")
     return path

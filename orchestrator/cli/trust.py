@@ -28,7 +28,7 @@ def trust_folder(
         Path | None,
         typer.Argument(
             help="Folder with settings or workloads, or the folder of a run (`last`: the newest), of a bisect "
-            "search, of a `why` run or of an upgrade. Default: the folder of the settings in force.",
+            "search, of a `why` run, of an upgrade or of an atlas. Default: the folder of the settings in force.",
             metavar="FOLDER",
             parser=find_run,
             show_default=False,
@@ -40,8 +40,8 @@ def trust_folder(
 ) -> None:
     """Show which settings of a folder need your trust and which files outside it its workloads read, and allow both.
 
-    Trust lasts until one of these settings or files changes. A run, a bisect search, a `why` run or an upgrade that
-    another user started can be continued here once you trust it.
+    Trust lasts until one of these settings or files changes. A run, a bisect search, a `why` run, an upgrade or an
+    atlas that another user started can be continued here once you trust it.
     TFCOMPARE_TRUST=1 trusts every folder, for machines that run only reviewed code.
 
     [bold]Examples[/bold]
@@ -54,7 +54,7 @@ def trust_folder(
     """
     from orchestrator.catalog import seals, trust
     from orchestrator.catalog.outside import find_outside_places
-    from orchestrator.results.find_runs import PLAN, QUESTION, SEARCH, UPGRADE
+    from orchestrator.results.find_runs import ATLAS, PLAN, QUESTION, SEARCH, UPGRADE
 
     if show:
         _print_lines(trust.read_all())
@@ -64,7 +64,7 @@ def trust_folder(
     folder = named or find_folder()
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
-    is_run = any((folder / name).exists() for name in ("begun.json", PLAN, SEARCH, QUESTION, UPGRADE))
+    is_run = any((folder / name).exists() for name in ("begun.json", PLAN, SEARCH, QUESTION, UPGRADE, ATLAS))
     if remove:
         removed = trust.remove_trust(folder) or ([str(folder)] if is_run and seals.remove_seals(folder) else [])
         _print_lines([f"no longer trusted: {path}" for path in removed] or [f"{folder}: was not trusted"])
@@ -96,13 +96,17 @@ def trust_folder(
 
 def _trust_run(folder: Path, yes: bool) -> None:
     """Show what a run or the like of another user would do if it continued, and let the user allow it."""
+    from orchestrator.atlas import state as atlases
     from orchestrator.bisect import state
     from orchestrator.results.run_folder import RunFolder
     from orchestrator.results.sealed import describe_run, read_request, seal_run
     from orchestrator.upgrade import state as upgrades
     from orchestrator.why import state as questions
 
-    if upgrades.holds_upgrade(folder):
+    if atlases.holds_atlas(folder):
+        atlas = atlases.read_atlas(folder)
+        lines, seal = atlases.list_atlas(atlas), partial(atlases.seal_atlas, folder, atlas)
+    elif upgrades.holds_upgrade(folder):
         upgrade = upgrades.read_upgrade(folder)
         lines, seal = upgrades.list_upgrade(upgrade), partial(upgrades.seal_upgrade, folder, upgrade)
     elif questions.holds_question(folder):

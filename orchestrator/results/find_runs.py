@@ -7,8 +7,9 @@ from pathlib import Path
 from orchestrator.errors import ContractBroken, UsageError
 
 # A run has the first of these files, a search of `bisect` the second, a question of `why` the third, an upgrade the
-# fourth, and a table of saved models the last.
+# fourth, a table of saved models the fifth, and an atlas the last.
 PLAN, SEARCH, QUESTION, UPGRADE, MODELS = "plan.json", "bisect.json", "why.json", "upgrade.json", "models.json"
+ATLAS = "atlas.json"
 # Runs without --output are stored here.
 RUNS = Path("runs")
 # A file that is dated further in the future was written while the clock was ahead. The clocks of a network file system
@@ -56,6 +57,10 @@ def newest_question(folder: Path = RUNS) -> Path:
 
 def newest_upgrade(folder: Path = RUNS) -> Path:
     return _find_newest(folder, UPGRADE, "upgrade", "name its folder, or begin one with `tfcompare upgrade`")
+
+
+def newest_atlas(folder: Path = RUNS) -> Path:
+    return _find_newest(folder, ATLAS, "atlas", "name its folder, or begin one with `tfcompare atlas`")
 
 
 def _find_newest(folder: Path, file: str, what: str, advice: str) -> Path:

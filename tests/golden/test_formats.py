@@ -6,10 +6,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from orchestrator.atlas.figures import read_figures
+from orchestrator.atlas.state import read_atlas
 from orchestrator.bisect import state
 from orchestrator.catalog import trust
 from orchestrator.fleet import machines
 from orchestrator.formats import (
+    ATLAS,
+    ATLAS_STATE,
     EVENT,
     FLEET,
     FORMATS,
@@ -33,7 +37,8 @@ from orchestrator.saved_models.report import models_as_object
 from orchestrator.saved_models.stored import read_models
 from orchestrator.upgrade.state import read_upgrade
 from orchestrator.why.state import read_question
-from tests.support.golden import ASKED, GOLDEN, MOVED, NAMED, PROFILED, TRUSTED
+from tests.support.atlases import figures
+from tests.support.golden import ASKED, FOLLOWED, GOLDEN, MOVED, NAMED, PROFILED, TRUSTED
 from tests.support.night_reports import NIGHT, alarm
 from tests.support.nights import history
 from tests.support.saved_tables import DIES, table
@@ -43,7 +48,7 @@ from tests.support.small_run import write_run
 FILES = {
     RUN: "run/plan.json", PROFILE: "profile/profile.json", SEARCH: "bisect.json", WHY: "why.json", EVENT: "event.json",
     TRUST: "trusted.json", FLEET: "fleet.json", POINTS: "points.parquet", UPGRADE: "upgrade.json",
-    MODELS: "models.json",
+    MODELS: "models.json", ATLAS: "figures.json", ATLAS_STATE: "atlas.json",
 }  # fmt: skip
 
 
@@ -80,6 +85,11 @@ def test_a_question_is_the_one_that_was_written():
 
 def test_an_upgrade_is_the_one_that_was_written():
     assert read_upgrade(GOLDEN) == MOVED
+
+
+def test_an_atlas_is_the_one_that_was_written():
+    assert read_atlas(GOLDEN) == FOLLOWED
+    assert read_figures(GOLDEN / "figures.json") == figures()
 
 
 def test_a_table_of_saved_models_is_the_one_that_was_written(tmp_path: Path):

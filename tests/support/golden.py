@@ -3,6 +3,9 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from orchestrator.atlas.figures import AtlasCause
+from orchestrator.atlas.state import AtlasQuestion, AtlasState, InstalledTarget, UnitRun
+from orchestrator.atlas.units import make_units
 from orchestrator.catalog.trust import Trust
 from orchestrator.fleet.machines import FleetMachine, NamedFleet
 from orchestrator.plan.request import RunOptions
@@ -51,6 +54,19 @@ MOVED = UpgradeState(
     ),
     asked="slower, 1.23x (1.10-1.37)",
     why=("Why: Keras 2.8.0 -> 3.10.0: 1.23x slower",), why_s=400.0, notes=("a note",),
+)  # fmt: skip
+FOLLOWED = AtlasState(
+    created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), tool="0.1.0", contract="x", host={"cpu": "A CPU"},
+    question=AtlasQuestion(title="An atlas", releases=("2.8.4", "2.13.0", "2.20.0"), run=RunOptions(suite="atlas")),
+    units=make_units(("2.8.4", "2.13.0", "2.20.0")), engine="venv",
+    runs={"00": UnitRun(rounds=8, seconds=300.0, is_done=True), "01": UnitRun(failure="no wheel", lacks=("2.13.0",))},
+    installed={"2.8.4": InstalledTarget(engine="venv", identity="2.8.4-cp310-0a1b2c3d")}, installing=("2.13.0",),
+    left_out={"2.16.1": "no GPU fits"},
+    causes=(
+        AtlasCause(
+            case="power", metric="time", older="2.8.4", newer="2.13.0", findings=("Why: Keras 2.8.0 -> 2.13.1",)
+        ),
+    ),
 )  # fmt: skip
 
 

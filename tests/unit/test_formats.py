@@ -18,6 +18,8 @@ READERS = {
     "WHY": "why/state.py",
     "UPGRADE": "upgrade/state.py",
     "MODELS": "saved_models/stored.py",
+    "ATLAS": "atlas/figures.py",
+    "ATLAS_STATE": "atlas/state.py",
     "POINTS": "history/schema.py",
     "EVENT": "history/store.py",
     "TRUST": "catalog/trust.py",

@@ -464,7 +464,7 @@ class Suites(unittest.TestCase):
         return [case for selector in (sorted(ALL) if selectors == ["*"] else selectors) for case in self.select(selector)]
 
     def test_each_has_a_summary(self):
-        self.assertEqual(set(self.suites), {"smoke", "quick", "studies", "models", "backends", "full"})
+        self.assertEqual(set(self.suites), {"smoke", "quick", "studies", "models", "backends", "atlas", "full"})
         self.assertTrue(all(suite["summary"].endswith(".") or "?" in suite["summary"] for suite in self.suites.values()))
 
     def test_no_case_is_in_a_suite_twice(self):

@@ -1,21 +1,17 @@
 """An Atom feed of alarms: one entry when an alarm begins, and one when it ends."""
 
-import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from xml.etree import ElementTree
 
 from orchestrator.history.alarms import state
 from orchestrator.history.model import Alarm, AlarmOpened, Event, StateChanged
 from orchestrator.history.site import wording
 from orchestrator.history.wording import describe_cause
-from orchestrator.terminal.text import escape_unprintable
+from orchestrator.reports.html.atom import FeedItem, render_feed
 
-ATOM = "http://www.w3.org/2005/Atom"
 # Feed readers keep older entries that they have seen.
 MOST_ENTRIES = 100
-NOTHING_YET = datetime(2015, 11, 9, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +20,6 @@ class FeedEntry:
     recovered: bool
     at: datetime
     note: str = ""
-
-    @property
-    def id(self) -> str:
-        word = "recovered" if self.recovered else "new"
-        return _urn(f"{self.alarm.id}\n{self.alarm.key.id}\n{word}\n{_utc(self.at)}")
 
 
 def entries(events: Iterable[Event]) -> list[FeedEntry]:
@@ -57,52 +48,31 @@ def atom(feed_entries: Iterable[FeedEntry], first_run: str, cases: Collection[st
 
     `first_run` is the oldest run of the history. Its name distinguishes this feed from those of other histories.
     """
-    feed_entries = list(feed_entries)
-    feed = ElementTree.Element("feed", xmlns=ATOM)
-    _text(feed, "id", _urn(f"feed\n{first_run}"))
-    _text(feed, "title", "tfcompare: alarms")
-    _text(feed, "updated", _utc(max((entry.at for entry in feed_entries), default=NOTHING_YET)))
-    ElementTree.SubElement(feed, "link", rel="self", type="application/atom+xml", href="feed.xml")
-    ElementTree.SubElement(feed, "link", rel="alternate", type="text/html", href="alarms.html")
-    _text(ElementTree.SubElement(feed, "author"), "name", "tfcompare")
-    for entry in feed_entries:
-        _entry(ElementTree.SubElement(feed, "entry"), entry, cases)
-    ElementTree.indent(feed)
-    return bytes(ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)) + b"\n"
+    items = (_make_item(entry, cases) for entry in feed_entries)
+    return render_feed("tfcompare: alarms", f"feed\n{first_run}", items, alternate="alarms.html")
 
 
-def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str]) -> None:
+def _make_item(entry: FeedEntry, cases: Collection[str]) -> FeedItem:
     alarm = entry.alarm
-    description = wording.show_alarm(alarm, cases)
-    _text(element, "id", entry.id)
-    _text(element, "title", ("Recovered: " if entry.recovered else "") + wording.headline(alarm))
-    _text(element, "updated", _utc(entry.at))
-    _text(element, "published", _utc(entry.at))
-    ElementTree.SubElement(element, "link", rel="alternate", type="text/html", href=description.page or "alarms.html")
-    ElementTree.SubElement(element, "category", term="recovered" if entry.recovered else "new")
-    ElementTree.SubElement(element, "category", term=alarm.change.direction)
-    lines = [
-        f"{alarm.key.target} {wording.describe_series(alarm.key)}.",
-        *([f"Recovered: {entry.note}" if entry.note else "Recovered."] if entry.recovered else []),
-        f"Different that night: {'; '.join(alarm.surroundings) or 'nothing that is recorded'}.",
-        *describe_cause(alarm),
-        f"Run: {alarm.run}",
-        f"Reproduce: {alarm.reproduce}",
-        *([f"Find the version: {alarm.bisect}"] if alarm.bisect else []),
-        *([f"Why: {alarm.why}"] if alarm.why else []),
-    ]
-    _text(element, "content", "\n".join(map(escape_unprintable, lines)), type="text")
-
-
-def _text(parent: ElementTree.Element, name: str, text: str, **attributes: str) -> None:
-    # Only the feed's own line ends are kept: those in texts from elsewhere have been escaped before.
-    safe = "\n".join(escape_unprintable(line) for line in text.split("\n"))
-    ElementTree.SubElement(parent, name, attributes).text = safe
+    word = "recovered" if entry.recovered else "new"
+    return FeedItem(
+        key=f"{alarm.id}\n{alarm.key.id}\n{word}\n{_utc(entry.at)}",
+        title=("Recovered: " if entry.recovered else "") + wording.headline(alarm),
+        updated=_utc(entry.at),
+        link=wording.show_alarm(alarm, cases).page,
+        categories=(word, alarm.change.direction),
+        lines=(
+            f"{alarm.key.target} {wording.describe_series(alarm.key)}.",
+            *([f"Recovered: {entry.note}" if entry.note else "Recovered."] if entry.recovered else []),
+            f"Different that night: {'; '.join(alarm.surroundings) or 'nothing that is recorded'}.",
+            *describe_cause(alarm),
+            f"Run: {alarm.run}",
+            f"Reproduce: {alarm.reproduce}",
+            *([f"Find the version: {alarm.bisect}"] if alarm.bisect else []),
+            *([f"Why: {alarm.why}"] if alarm.why else []),
+        ),
+    )
 
 
 def _utc(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"
-
-
-def _urn(text: str) -> str:
-    return uuid.uuid5(uuid.NAMESPACE_OID, f"tfcompare\n{text}").urn

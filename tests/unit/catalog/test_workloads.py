@@ -216,7 +216,7 @@ def test_every_built_in_workload_says_what_it_does():
 
 
 def test_the_suites_are_those_of_the_design():
-    assert set(suites.all_suites()) == {"smoke", "quick", "studies", "models", "backends", "full"}
+    assert set(suites.all_suites()) == {"smoke", "quick", "studies", "models", "backends", "atlas", "full"}
 
 
 def test_a_suite_may_have_larger_cases_on_a_gpu():

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from typer.main import get_group
 
-from orchestrator.cli import bisect, main, nightly, options, run, upgrade, why
+from orchestrator.cli import atlas, bisect, main, nightly, options, run, upgrade, why
 from orchestrator.cli.options import GpuFlags, Group, InstallationFlags, MachineFlags, engine_options
 from orchestrator.engines import AUTO, ENGINES
 from tests.support.commands import called
 
-MEASURING = ("run", "why", "upgrade", "models", "reproduce", "profile", "bisect", "nightly run")
+MEASURING = ("run", "why", "upgrade", "models", "reproduce", "profile", "bisect", "atlas", "nightly run")
 # Flags that have the name of one in a group and another meaning, each declared by its command.
 OWN = {
     ("reproduce", "suite"), ("bisect", "case"), ("bisect", "output"), ("nightly run", "rounds"),
@@ -23,6 +23,7 @@ OWN = {
     ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
     ("merge", "output"), ("export", "format"), ("why", "case"), ("why", "metric"), ("upgrade", "format"),
     ("models", "fail_on"), ("models", "format"), ("environments pack", "gpu"), ("environments pack", "output"),
+    ("atlas", "budget"), ("atlas", "dry_run"), ("atlas", "format"),
 }  # fmt: skip
 
 
@@ -96,6 +97,7 @@ def test_the_engines_of_the_flag_are_those_that_there_are():
 
 RULES = (
     ("run", run.WITH_RESUME), ("why", why.WITH_RESUME), ("why", why.WITH_RUN), ("upgrade", upgrade.WITH_RESUME),
+    ("atlas", atlas.WITH_RESUME), ("atlas", atlas.WITH_FIGURES),
     ("bisect", bisect.WITH_RESUME), ("nightly run", nightly.run.PASSED),
 )  # fmt: skip
 
