@@ -227,6 +227,8 @@ def _list_faults(figures: AtlasFigures) -> Iterator[str]:
     cases, releases = {each.label for each in figures.cases}, {each.name for each in figures.releases}
     if len(cases) < len(figures.cases) or len(releases) < len(figures.releases):
         yield "a case or a release is in it twice"
+    if any(each.label != each.case.label for each in figures.cases):
+        yield "the label of a case is not that of its parameters"
     if len(figures.cells) > len(cases) * len(releases):
         yield "it has more cells than cases and releases"
     named: list[tuple[str, tuple[str, ...]]] = [(each.case, (each.release,)) for each in figures.cells]

@@ -100,9 +100,11 @@ def _list_releases(state: AtlasState, measured: Iterable[MeasuredUnit]) -> dict[
     }
     for each in measured:
         manifest, plan = each.evaluation.manifest, each.evaluation.plan
+        both = manifest.environments.keys() >= set(each.targets[:2])
         for place, (text, target) in enumerate(zip(each.unit.targets, each.targets, strict=False)):
             facts = manifest.environments.get(target)
-            day = f"{plan.created:%Y-%m-%d}" if place == 1 and each.unit.has_step else found[text].measured
+            is_step = place == 1 and each.unit.has_step and both
+            day = f"{plan.created:%Y-%m-%d}" if is_step else found[text].measured
             found[text] = AtlasRelease(
                 name=str(target),
                 python=facts.python if facts else found[text].python,

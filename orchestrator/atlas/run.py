@@ -29,7 +29,9 @@ from orchestrator.atlas.state import (
 from orchestrator.atlas.units import AtlasUnit, make_units, order_units
 from orchestrator.bisect.run import DeduplicatingView, find_obstacle, find_unused_folder, resolve_paths
 from orchestrator.bundled import find_own_number
+from orchestrator.catalog.selectors import select_cases
 from orchestrator.catalog.version import Version
+from orchestrator.catalog.workloads import all_workloads, source_hashes
 from orchestrator.engines import CPU_GB, GPU_GB, Engine
 from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import (
@@ -49,7 +51,7 @@ from orchestrator.metrics import METRICS
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import VENV
 from orchestrator.plan.planning import plan_run
-from orchestrator.plan.request import RunOptions
+from orchestrator.plan.request import RunOptions, suite_of
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.find_runs import PLAN
 from orchestrator.results.more_rounds import ResumeOptions
@@ -65,6 +67,8 @@ STOPS = (Interrupted, EngineUnavailable)
 # A unit or a question with less time than this shows nothing.
 LEAST_S, LEAST_WHY_S = 30.0, 120.0
 WHY_S = 900.0
+# A question of `why` installs about as many targets between its ends.
+MOST_OF_WHY = 2
 # This much stays free for results, logs and whatever else uses the disk.
 RESERVE_GB = 3.0
 GB = 10**9
@@ -127,6 +131,7 @@ def begin_atlas(question: AtlasQuestion, folder: Path | None, view: View) -> tup
         tool=find_own_number(),
         contract=contract.FINGERPRINT,
         host=host_facts(),
+        sources=_hash_sources(run),
         question=replace(question, releases=releases),
         left_out=left_out,
         units=make_units(releases),
@@ -148,6 +153,11 @@ def resume_atlas(folder: Path, question: AtlasQuestion | None = None, index_url:
             f"{folder} was measured under contract {state.contract}, and this tfcompare has {contract.FINGERPRINT}; "
             f"use tfcompare {state.tool}, or start a new atlas"
         )
+    if state.sources != _hash_sources(state.question.run):
+        raise UsageError(
+            f"the workloads have changed since the atlas in {folder} began, and old and new figures cannot be "
+            "compared: start a new atlas"
+        )
     if not is_here(state.host):
         raise UsageError(
             f"{folder} was measured on another machine ({state.host.get('cpu')}): continue it there, or start an "
@@ -155,6 +165,12 @@ def resume_atlas(folder: Path, question: AtlasQuestion | None = None, index_url:
         )
     url = question.run.environments.index_url if question else index_url
     return replace(state, question=state.question.with_index(url))
+
+
+def _hash_sources(run: RunOptions) -> dict[str, str]:
+    workloads = all_workloads(run.own_workloads)
+    cases = select_cases(run.selected, suite_of(run, workloads).cases, workloads)
+    return source_hashes([workloads[name] for name in dict.fromkeys(case.workload for case in cases)])
 
 
 def measure_atlas(
@@ -190,6 +206,7 @@ def plan_atlas(state: AtlasState, view: View, actions: AtlasActions | None = Non
     planned = plan_run(replace(run, versions=largest.targets), view)
     budget = planned.selection.budget_s
     left = [unit for unit in state.units if not state.runs.get(unit.name, UnitRun()).is_done]
+    wanted = dict.fromkeys(text for unit in left for text in unit.targets)
     hours = f"; at most {len(left) * budget / 3600:.1f} h" if budget else ""
     releases = question.releases
     lines = [
@@ -199,13 +216,15 @@ def plan_atlas(state: AtlasState, view: View, actions: AtlasActions | None = Non
     ]
     _, engine = choose_engine(run.engine, run.isolation, run.environments, view)
     with closing(engine):
-        missing = [text for text in releases if _is_missing(engine, text, run, view)]
+        missing = [text for text in wanted if _is_missing(engine, text, run, view)]
         storage = engine.storage()
     each_gb = _size_gb(run)
     if storage and missing:
         free = (actions or AtlasActions()).find_free(_existing(storage[1])) / GB
-        all_gb, at_once = len(missing) * each_gb, len(largest.targets) * each_gb
-        if free < at_once + RESERVE_GB:
+        all_gb = len(missing) * each_gb
+        at_once = max(len(set(missing).intersection(unit.targets)) for unit in left) * each_gb
+        # What this atlas has installed can be removed again.
+        if free + len(state.installed) * each_gb < at_once + RESERVE_GB:
             raise UsageError(
                 f"the releases that are measured at once take about {at_once + RESERVE_GB:.0f} GB, and {storage[1]} "
                 f"has {free:.0f} GB free: make room"
@@ -260,6 +279,9 @@ class _Atlas:
         write_atlas(self.folder, self.state)
 
     def measure(self) -> None:
+        # What is ready by now may have been installed by the user, after an attempt of this atlas that failed.
+        _, missing = self._find_missing(self.state.installing)
+        self.keep(installing=missing)
         self._retry_lacking()
         # What is not decided gets more rounds once every unit has some. A unit that made no progress is left.
         stuck: set[str] = set()
@@ -290,24 +312,37 @@ class _Atlas:
             for text in lacks:
                 if text not in obstacles:
                     try:
-                        self._make_room(unit)
+                        self._make_room(unit.targets)
                         obstacles[text] = find_obstacle(self.run, text, RunFolder(self.folder), self.view)
                     except EnvironmentFailed as error:
                         obstacles[text] = error
             if lacks and not any(obstacles[text] for text in lacks):
-                path = self.folder / UNITS / unit.name
-                earlier = path.parent / EARLIER
-                earlier.mkdir(exist_ok=True)
-                path.rename(find_unused_folder(earlier, int(unit.name)))
                 self.keep(runs={name: run for name, run in self.state.runs.items() if name != unit.name})
+                self._set_aside(unit)
+
+    def _set_aside(self, unit: AtlasUnit) -> None:
+        path = self.folder / UNITS / unit.name
+        if path.is_dir():
+            earlier = path.parent / EARLIER
+            earlier.mkdir(exist_ok=True)
+            path.rename(find_unused_folder(earlier, int(unit.name)))
 
     def _measure_unit(self, unit: AtlasUnit) -> None:
         self.view.say(f"unit {unit.name}: {', '.join(unit.targets)}")
         path = self.folder / UNITS / unit.name
         known = self.state.runs.get(unit.name, UnitRun())
         try:
-            budget_s = None if self.budget_s is None else min(self.left_s, self._find_unit_budget(unit))
-            self._make_room(unit)
+            left_s = min(self.left_s, self._find_unit_budget(unit))
+            budget_s = None if left_s == float("inf") else left_s
+            engine, missing = self._find_missing(unit.targets)
+            if missing and engine != VENV and (path / PLAN).is_file():
+                # An image that is built again is another one, and does not continue the rounds of the first.
+                if known.rounds:
+                    self.view.say(f"unit {unit.name} keeps its {known.rounds} rounds: {', '.join(missing)} was removed")
+                    self._keep_run(unit, replace(known, is_done=True))
+                    return
+                self._set_aside(unit)
+            self._make_room(unit.targets)
             done, is_over = self._measure_or_continue(unit, path, budget_s)
         except STOPS:
             raise
@@ -359,23 +394,36 @@ class _Atlas:
     def _keep_run(self, unit: AtlasUnit, run: UnitRun) -> None:
         self.keep(runs={**self.state.runs, unit.name: run})
 
-    def _make_room(self, unit: AtlasUnit) -> None:
-        """Remove releases that this atlas has installed, if the next ones have no room; note those to be installed."""
+    def _find_missing(self, targets: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+        """Return the name of the engine, and the targets that it would have to install."""
+        options = self.run
+        name, engine = choose_engine(options.engine, options.isolation, options.environments, self.view)
+        with closing(engine):
+            return name, tuple(text for text in targets if _is_missing(engine, text, options, self.view))
+
+    def _make_room(self, targets: Sequence[str], others: int = 0) -> None:
+        """Remove releases that this atlas has installed, if the next ones have no room; note those to be installed.
+
+        The `others`, a number of targets, are not known yet and will be installed as well.
+        """
         options, size = self.run, int(_size_gb(self.run) * GB)
         _, engine = choose_engine(options.engine, options.isolation, options.environments, self.view)
         with closing(engine):
             storage = engine.storage()
-            # The oldest installation goes first, and never one that this unit needs.
-            removable = [text for text in self.state.installed if text not in unit.targets]
-            while missing := [text for text in unit.targets if _is_missing(engine, text, options, self.view)]:
-                needed = len(missing) * size + int(RESERVE_GB * GB)
+            # The oldest installation goes first, and never one that is needed now.
+            removable = [text for text in self.state.installed if text not in targets]
+            while True:
+                missing = [text for text in targets if _is_missing(engine, text, options, self.view)]
+                if not missing and not others:
+                    break
+                needed = (len(missing) + others) * size + int(RESERVE_GB * GB)
                 free = self.actions.find_free(_existing(storage[1])) if storage else needed
                 if free >= needed:
                     break
                 if not removable:
                     raise EnvironmentFailed(
-                        f"{' and '.join(missing)}: no room; it takes {needed / GB:.0f} GB with a reserve, and "
-                        f"{free / GB:.0f} GB are free"
+                        f"{' and '.join(missing or targets)}: no room; it takes {needed / GB:.0f} GB with a reserve, "
+                        f"and {free / GB:.0f} GB are free"
                     )
                 self._remove(removable.pop(0))
         self.keep(installing=tuple(dict.fromkeys((*self.state.installing, *missing))))
@@ -415,7 +463,13 @@ class _Atlas:
             case, metric, older, newer = key
             # The name says which step it is, so that an interrupted question continues.
             folder = self.folder / CAUSES / hashlib.sha256(" ".join(key).encode()).hexdigest()[:12]
-            findings = tuple(map(cut, self._ask(step, texts[older], texts[newer], folder)))
+            try:
+                self._make_room((texts[older], texts[newer]), others=MOST_OF_WHY)
+                findings = tuple(map(cut, self._ask(step, texts[older], texts[newer], folder)))
+            except EnvironmentFailed as error:
+                # The next call may have more room, or an index that answers.
+                self.view.say(f"why: {step.case} in {texts[newer]} stays open: {error.headline}")
+                continue
             cause = AtlasCause(case=case, metric=metric, older=older, newer=newer, findings=findings)
             self.keep(causes=(*self.state.causes, cause))
 
@@ -427,7 +481,7 @@ class _Atlas:
         )
         try:
             return describe_findings(self.actions.ask(asked, folder, self.view))
-        except STOPS:
+        except (*STOPS, EnvironmentFailed):
             raise
         except TfCompareError as error:
             return (f"the cause was not found: {error.headline}",)

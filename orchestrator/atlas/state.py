@@ -82,6 +82,8 @@ class AtlasState:
     tool: str
     contract: str
     host: dict[str, str | int | float | None]
+    # These are the digests of the workloads, as in the manifest of a run.
+    sources: dict[str, str] = field(default_factory=dict)
     question: AtlasQuestion
     # These were asked for as well and cannot be planned here; the values are the reasons.
     left_out: dict[str, str] = field(default_factory=dict)

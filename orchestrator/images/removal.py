@@ -29,9 +29,13 @@ def remove_installed(engine: str, identity: str) -> str:
     try:
         client = connect_engine(ENGINE_S)
         with closing(client), asking("removing an image", EnvironmentFailed), suppress(ImageNotFound):
+            names = client.images.get(identity).tags
+            if foreign := [name for name in names if not name.startswith("tfcompare:")]:
+                return f"it is named {foreign[0]} too"
             # The names are removed one after another and never by force, which would remove an image that is in use.
-            for name in client.images.get(identity).tags or [identity]:
-                client.api.remove_image(name)
+            for name in names or [identity]:
+                with suppress(ImageNotFound):
+                    client.api.remove_image(name)
     except TfCompareError as error:
         return error.headline
     return ""

@@ -71,12 +71,12 @@ def _is_since(release: str, since: str) -> bool:
 def measure(
     monkeypatch: pytest.MonkeyPatch, folder: Path, truth: Truth, *, releases: tuple[str, ...] = RELEASES,
     budget_s: float | None = None, explained: int = 0, engine: Theatre | None = None, resume: bool = False,
-    view: View | None = None, **actions: object,
+    view: View | None = None, kind: str = "venv", **actions: object,
 ) -> AtlasOutcome:  # fmt: skip
     """An atlas of the three cases, measured by actors."""
     stage = Stage(parts=truth)
-    offer(monkeypatch, venv=lambda options: engine or Theatre(stage))
-    options = RunOptions(selected=CASES, engine="venv", seed=7, metrics=("first", "memory", "import", "output"))
+    offer(monkeypatch, **{kind: lambda options: engine or Theatre(stage)})
+    options = RunOptions(selected=CASES, engine=kind, seed=7, metrics=("first", "memory", "import", "output"))
     question = AtlasQuestion(title="A small atlas", releases=releases, run=options, explained=explained)
     if resume:
         path, state = folder, run.resume_atlas(folder)

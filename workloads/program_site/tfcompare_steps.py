@@ -115,6 +115,9 @@ def make_callback(base, record):
         # Every Keras calls this for a step of training.
         def on_batch_end(self, batch, logs=None):
             record.end_step(batch)
+            # What follows the last step, such as the start of validation, is not part of it.
+            if batch + 1 == (getattr(self, "params", None) or {}).get("steps"):
+                record.end_steps()
 
         def on_epoch_end(self, epoch, logs=None):
             record.end_epoch((logs or {}).get("loss"))
@@ -139,9 +142,10 @@ def wrap(fit, package, record):
         if hasattr(given, "callbacks"):
             given.append(own)
         elif len(args) > place:
-            args = args[:place] + (present + [own],) + args[place + 1 :]
+            args = args[:place] + ([own] + present,) + args[place + 1 :]
         else:
-            kwargs["callbacks"] = present + [own]
+            # It comes first, since others may save a model at the end of an epoch.
+            kwargs["callbacks"] = [own] + present
         record.begin_fit()
         return fit(*args, **kwargs)
 

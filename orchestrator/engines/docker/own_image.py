@@ -12,7 +12,7 @@ from packaging.version import Version as Number
 from pydantic import ValidationError
 
 from orchestrator import catalog, files
-from orchestrator.catalog.gpu_support import fit_cuda
+from orchestrator.catalog.gpu_support import Fit, fit_cuda
 from orchestrator.catalog.user_data import cache
 from orchestrator.engines import Outlook
 from orchestrator.engines.build_log import BuildLog
@@ -27,6 +27,8 @@ from orchestrator.options import EngineOptions
 # The worker reads and writes results with this package.
 NEEDED = "pyarrow"
 MOST_BYTES = 2**24
+# Of several GPUs, the one that fits worst decides.
+WORST_FIRST: tuple[Fit, ...] = ("unsupported", "jit", "unknown", "fine")
 
 
 @dataclass(frozen=True)
@@ -89,17 +91,18 @@ def judge_build(inside: Inside, options: EngineOptions, version: str) -> dict[st
     imported = inside.imported
     if not options.gpu or not options.chosen_gpus:
         return {}
-    if imported.cuda_build is False:
-        fits: list[tuple[str, str]] = [("unsupported", "its TensorFlow was built without CUDA")]
-    else:
+    gpu = options.chosen_gpus[0]
+    worst: Fit = "unsupported"
+    reason = "its TensorFlow was built without CUDA"
+    if imported.cuda_build is not False:
         cuda = catalog.find_cuda(imported.cuda_version, tuple(sorted(set(imported.compute), key=Number)))
         if cuda is None:
             return {}
-        fits = [fit_cuda(cuda, gpu) for gpu in options.chosen_gpus]
-    worst, reason = next((each for each in fits if each[0] == "unsupported"), fits[0])
+        fits = [(each, *fit_cuda(cuda, each)) for each in options.chosen_gpus]
+        gpu, worst, reason = min(fits, key=lambda found: WORST_FIRST.index(found[1]))
     if worst == "unsupported" and not options.force:
         raise EnvironmentFailed(
-            f"its image does not run on {options.chosen_gpus[0].title}: {reason}",
+            f"its image does not run on {gpu.title}: {reason}",
             "--allow-unsupported-gpu measures it nevertheless",
             target=version,
         )

@@ -14,7 +14,7 @@ from orchestrator.atlas.figures import read_figures
 from orchestrator.atlas.gather import gather_figures
 from orchestrator.atlas.run import AtlasActions, begin_atlas, plan_atlas, resume_atlas
 from orchestrator.atlas.site import write_atlas_site
-from orchestrator.atlas.state import AtlasQuestion, read_atlas
+from orchestrator.atlas.state import AtlasQuestion, read_atlas, write_atlas
 from orchestrator.atlas.summary import list_atlas_changes
 from orchestrator.engines import Outlook
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
@@ -95,6 +95,10 @@ def test_a_release_that_cannot_be_installed_is_a_column_with_its_reason(monkeypa
     assert (EAGER, "time", "2.9.3") in figures.by_level
     assert (EAGER, "time", "2.12.1") in figures.by_step
     assert atlas.list_lost(figures) == ["2.10.1"]
+    # Nothing is said of the steps to it and from it.
+    text = "\n".join(list_atlas_changes(figures))
+    assert "2.10.1, 2.11.1: not measured" in text
+    assert "2.9.3, 2.12.1, 2.13: no certain change" in text
 
 
 class Counted:
@@ -137,7 +141,7 @@ def test_the_largest_steps_are_explained_and_each_once(monkeypatch, tmp_path: Pa
 
     def ask(question, folder, view):
         asked.append((question.old, question.new, question.run.selected, question.metric))
-        raise EnvironmentFailed("no profile")
+        raise UsageError("no profile")
 
     truth = Truth(slow={(EAGER, "2.11.1"): 1.4, (PREDICT, "2.9.3"): 2.0}, hungry={(FUNCTION, "2.10.1"): 1.2})
     outcome = measure(monkeypatch, tmp_path / "atlas", truth, explained=2, ask=ask)
@@ -148,6 +152,29 @@ def test_the_largest_steps_are_explained_and_each_once(monkeypatch, tmp_path: Pa
     assert outcome.figures.find_cause(step) == ("the cause was not found: no profile",)
     measure(monkeypatch, tmp_path / "atlas", truth, explained=2, ask=ask, resume=True)
     assert len(asked) == 2
+
+
+def test_a_question_that_cannot_be_installed_is_asked_again(monkeypatch, tmp_path: Path):
+    asked = []
+
+    def ask(question, folder, view):
+        asked.append(folder)
+        raise EnvironmentFailed("no network")
+
+    truth, heard = Truth(slow={(EAGER, "2.11.1"): 1.4}), Heard()
+    first = measure(monkeypatch, tmp_path / "atlas", truth, explained=1, ask=ask, view=heard)
+    assert first.state.causes == ()
+    assert f"why: {EAGER} in 2.11.1 stays open: no network" in heard.lines
+    measure(monkeypatch, tmp_path / "atlas", truth, explained=1, ask=ask, resume=True)
+    assert len(asked) == 2
+    assert asked[0] == asked[1]
+
+
+def test_a_workload_that_changed_does_not_continue_the_atlas(monkeypatch, tmp_path: Path):
+    measure(monkeypatch, tmp_path / "atlas", Truth(), releases=RELEASES[:2])
+    monkeypatch.setattr(atlas, "source_hashes", lambda workloads: {"power": "another"})
+    with pytest.raises(UsageError, match="workloads have changed"):
+        resume_atlas(tmp_path / "atlas")
 
 
 def test_other_options_and_other_machines_do_not_continue_it(monkeypatch, tmp_path: Path):
@@ -294,6 +321,44 @@ def test_an_atlas_of_which_nothing_runs_fails(monkeypatch, tmp_path: Path):
     assert isinstance(outcome.error, EnvironmentFailed)
     assert "no unit could be measured" in str(outcome.error)
     assert "no room" in str(outcome.error)
+
+
+def test_an_image_that_is_gone_ends_the_rounds_of_its_unit(monkeypatch, tmp_path: Path):
+    engine, heard = Installing(Stage(parts=Truth())), Heard()
+    first = measure(monkeypatch, tmp_path / "atlas", Truth(), engine=engine, kind="docker")
+    runs = {**first.state.runs, "02": replace(first.state.runs["02"], is_done=False)}
+    write_atlas(tmp_path / "atlas", replace(first.state, runs=runs))
+    engine.here.discard("2.10.1")
+    kept = (tmp_path / "atlas" / "units" / "02" / "journal.jsonl").read_bytes()
+    done = measure(monkeypatch, tmp_path / "atlas", Truth(), engine=engine, kind="docker", resume=True, view=heard)
+    assert done.state.runs["02"] == first.state.runs["02"]
+    assert [line for line in heard.lines if line.startswith("unit 02 keeps its") and "2.10.1 was removed" in line]
+    assert (tmp_path / "atlas" / "units" / "02" / "journal.jsonl").read_bytes() == kept
+    assert "2.10.1" not in engine.here
+
+
+def test_what_the_user_installed_after_a_failure_is_not_removed(monkeypatch, tmp_path: Path):
+    engine = Installing(Stage(parts=Truth()), unmade="2.10.1")
+    first = measure(monkeypatch, tmp_path / "atlas", Truth(), engine=engine)
+    assert first.state.installing == ("2.10.1",)
+    # The user installs it before the next call.
+    engine = Installing(Stage(parts=Truth()))
+    engine.here |= set(RELEASES)
+    done = measure(monkeypatch, tmp_path / "atlas", Truth(), engine=engine, resume=True)
+    assert done.open_units == 0
+    assert "2.10.1" not in done.state.installed
+
+
+def test_an_atlas_can_continue_if_removing_makes_the_room(monkeypatch, tmp_path: Path):
+    engine = Installing(Stage(parts=Truth()))
+    measured = measure(monkeypatch, tmp_path / "atlas", Truth(), engine=engine).state
+    open_again = {"05": replace(measured.runs["05"], is_done=False)}
+    engine.here -= {"2.12.1", "2.13.0"}
+    actions = AtlasActions(find_free=lambda path: 4 * 10**9)
+    waiting = replace(measured, runs={**measured.runs, **open_again})
+    assert any(line.startswith("disk: the 2 releases to install") for line in plan_atlas(waiting, View(), actions))
+    # Nothing is left to install.
+    assert len(plan_atlas(measured, View(), actions)) == 1
 
 
 def test_the_plan_says_what_it_takes_and_refuses_what_cannot_fit(monkeypatch, tmp_path: Path):
