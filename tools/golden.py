@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 from orchestrator import contract  # noqa: E402
 from orchestrator.atlas import state as atlas_state  # noqa: E402
-from orchestrator.atlas.figures import write_figures  # noqa: E402
+from orchestrator.atlas.figures import figures_as_json  # noqa: E402
 from orchestrator.bisect import state  # noqa: E402
 from orchestrator.catalog import trust  # noqa: E402
 from orchestrator.engines.venv import interpreters  # noqa: E402
@@ -96,7 +96,7 @@ def write_host_files(scratch: Path) -> None:
     shutil.copyfile(scratch / upgrade_state.STATE_FILE, GOLDEN / upgrade_state.STATE_FILE)
     atlas_state.write_atlas(scratch, FOLLOWED)
     shutil.copyfile(scratch / atlas_state.STATE_FILE, GOLDEN / atlas_state.STATE_FILE)
-    write_figures(GOLDEN / "figures.json", figures())
+    (GOLDEN / "figures.json").write_text(figures_as_json(figures()) + "\n")
     write_models(table(scratch, wrong=DIES))
     shutil.copyfile(scratch / REPORT, GOLDEN / REPORT)
     profiles = GOLDEN / "profile" / "profiles"

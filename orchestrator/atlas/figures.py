@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from orchestrator import files
 from orchestrator.errors import ContractBroken
 from orchestrator.formats import ATLAS
 from orchestrator.metrics import METRICS
@@ -255,8 +254,3 @@ def _list_faults(figures: AtlasFigures) -> Iterator[str]:
 def cut(text: str) -> str:
     """Return a text that fits into the figures."""
     return clip(text, LONGEST_TEXT)
-
-
-def write_figures(path: Path, figures: AtlasFigures) -> None:
-    with files.writing(path, "make room, or choose another --output"):
-        files.write_atomically(path, figures_as_json(figures).encode() + b"\n")

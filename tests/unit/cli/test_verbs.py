@@ -86,7 +86,7 @@ def test_why_takes_a_run_or_two_targets(place: ServedFolder):
         make_words("why", {}, place)
 
 
-# What a program that was told lies would ask for.
+# A stranger's text may make a program ask for these.
 FOREIGN = {
     "flag in targets": ("run", {"targets": ["2.13", "--output=/etc"]}),
     "flag in words": ("list", {"what": "versions", "containing": ["--workload-folder=/"]}),
@@ -118,7 +118,7 @@ FOREIGN = {
     "too many": ("run", {"targets": ["2.13"] * 101}),
     "too long": ("run", {"targets": ["2.13"], "budget": "1" * 5000}),
     "control characters": ("explain", {"case": "a\x1b[2J"}),
-    "an engine of its own": ("run", {"targets": ["2.13"], "engine": "docker --output=/etc"}),
+    "flag as engine": ("run", {"targets": ["2.13"], "engine": "docker --output=/etc"}),
 }  # fmt: skip
 
 
