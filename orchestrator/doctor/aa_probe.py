@@ -16,7 +16,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.machine import host
 from orchestrator.machine.host import Interference, read_counters
 from orchestrator.options import check_cpus
-from orchestrator.plan.order import round_order
+from orchestrator.plan.order import visit_order
 from orchestrator.stats.paired import Estimate, estimate
 from orchestrator.stats.round_times import RoundTimes
 
@@ -65,7 +65,7 @@ def probe_rounds(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
     while number < FEWEST_ROUNDS or time.monotonic() - begun + took <= seconds:
         number += 1
         started = time.monotonic()
-        for arm, of_round in _round(round_order(ARMS, seed, "probe", number), cpus).items():
+        for arm, of_round in _round(visit_order(ARMS, seed, "probe", number), cpus).items():
             times[arm][number] = of_round
         took = time.monotonic() - started
     elapsed, counted, spent_s = time.monotonic() - begun, read_counters(pinned), _own_s(pinned) - own_s

@@ -20,7 +20,7 @@ from orchestrator.measure.rotation import Rotation
 from orchestrator.measure.session import Session
 from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.model import Case, Prolonged
-from orchestrator.plan.order import round_order
+from orchestrator.plan.order import visit_order
 from orchestrator.results.evaluation import FIRST_ROUND
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.stats.slowdown import format_margin
@@ -62,7 +62,7 @@ class PilotPhase:
         while lacking and (is_later or self._has_room(visited)):
             group = lacking.pop(0)
             visited.append(group)
-            order = round_order(self._rotation.arms(group), self._rotation.rounds.seed, group[0].label, FIRST_ROUND)
+            order = visit_order(self._rotation.arms(group), self._rotation.rounds.seed, group[0].label, 0)
             may_count = number == FIRST_ROUND and not self._rotation.cold.intersection(case.label for case in group)
             calibration = calibrate_group(self._visitor, group, order, may_count=may_count)
             self._progress.count(disturbed=bool(calibration.visit.cause))

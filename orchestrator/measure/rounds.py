@@ -17,7 +17,7 @@ from orchestrator.measure.visit import Group, Visit, Visitor, compile_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Case, Comparison, Evaluation, Pair, Postponed
-from orchestrator.plan.order import round_order
+from orchestrator.plan.order import visit_order
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.past import Progress, choose_cases, find_undecided_arms
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
@@ -182,7 +182,7 @@ class RoundLoop:
         for visit in range(visits):
             for position, group in enumerate(order):
                 if self.budget.fits(group):
-                    self._visit_and_repeat(order, position, number, visit)
+                    self._visit_and_repeat(order, position, number, visit, visits)
                     visited += [group] if visit == 0 else []
                 elif visit == 0:
                     left_out += 1
@@ -220,14 +220,15 @@ class RoundLoop:
         """How much the ratio of two arms varies from round to round, as seen at the last look or in the pilot."""
         return self.seen_spread or self.pilots.spread
 
-    def _visit_and_repeat(self, order: Sequence[Group], position: int, number: int, turn: int) -> None:
+    def _visit_and_repeat(self, order: Sequence[Group], position: int, number: int, turn: int, visits: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something unusual disturbed it.
 
         A repeat covers all arms, whatever the times were.
         """
         group = order[position]
         is_exception = pacing.is_exception(self.progress.disturbed, self.progress.visits)
-        visit = self._visit(group, number, turn)
+        nth = (number - 1) * visits + turn
+        visit = self._visit(group, number, nth)
         self.progress.rounds.update(case.label for case in group if turn == 0)
         if not visit.cause:
             return
@@ -236,16 +237,18 @@ class RoundLoop:
             self.run.record(visit.describe_disturbance(case, number, redone=again))
             self.progress.redone[case.label] += again
         if again:
-            self._visit(group, number, turn)
+            self._visit(group, number, nth)
 
     def _visit_once(self, groups: Sequence[Group], number: int, visits: int, draw: random.Random) -> None:
         """Visit cases for their first calls alone, as often as was planned, and each time in another order."""
         counts = {group: self.rotation.count_once(group, self.rotation.rounds_of(group), visits) for group in groups}
-        for turn in range(max(counts.values(), default=0)):
+        most = max(counts.values(), default=0)
+        for turn in range(most):
             for group in draw.sample(groups, len(groups)):
                 if turn < counts[group] and self.budget.fits(group, once=True):
                     arms = list(filter(self.rotation.has_effort, self.rotation.arms(group)))
-                    order = round_order(arms, self.rotation.rounds.seed, group[0].label, number + visits + turn)
+                    once = f"{group[0].label}, first calls"
+                    order = visit_order(arms, self.rotation.rounds.seed, once, (number - 1) * most + turn)
                     self.budget.learn_once(group, self.visitor.visit_once(order, number))
 
     def _may_repeat(self, order: Sequence[Group], position: int, number: int) -> bool:
@@ -255,9 +258,9 @@ class RoundLoop:
             waiting[position].round_s, waiting[: position + 1], waiting[position + 1 :], self.budget.left_s
         )
 
-    def _visit(self, group: Group, number: int, turn: int) -> Visit:
+    def _visit(self, group: Group, number: int, nth: int) -> Visit:
         arms = list(filter(self.rotation.has_effort, self.rotation.arms(group)))
-        order = round_order(arms, self.rotation.rounds.seed, group[0].label, number + turn)
+        order = visit_order(arms, self.rotation.rounds.seed, group[0].label, nth)
         visit = self.visitor.visit(order, number, self.progress.efforts)
         if len(visit.timed) == len(order):
             # Otherwise its time includes a death, or the start of another worker.

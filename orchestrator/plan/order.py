@@ -59,21 +59,33 @@ def _seat(sittings: list[set[ArmKey]], arms: set[ArmKey], fits: Callable[[Iterab
 
 
 def interleave(order: Sequence[Item], bursts: Callable[[Item], int]) -> list[Item]:
-    """Spread each item's bursts evenly over the visit; items with equally many bursts reverse their order each time."""
+    """Spread each item's bursts evenly over the visit; items with equally many bursts take turns in the same order.
+
+    Before each of its bursts, an item then waits for one burst of every other item. If the order were reversed after
+    each turn, the last item would make two bursts in a row, and would seem faster because its data is still in the
+    caches.
+    """
     slots = [
-        ((number + 0.5) / bursts(item), position if number % 2 == 0 else -position, item)
+        ((number + 0.5) / bursts(item), position, item)
         for position, item in enumerate(order)
         for number in range(bursts(item))
     ]
     return [item for _, _, item in sorted(slots, key=lambda entry: entry[:2])]
 
 
-def round_order(items: Sequence[Item], seed: int, case: str, round_number: int) -> list[Item]:
-    """Return the order of a round: random, or in every second round the mirror of the round before.
+def visit_order(items: Sequence[Item], seed: int, case: str, visit: int) -> list[Item]:
+    """Return the order of a visit; the visits of a case are counted from 0 over all rounds.
 
-    This way, each item is early as often as it is late.
+    Every second order is the mirror of the one before it. In as many visits as there are items, or twice as many if
+    their number is odd, each item has each place equally often, and follows each other item equally often: a design
+    of Williams. Chance decides which item has which role in it.
     """
-    draw = random.Random(f"{seed}/{case}/{(round_number + 1) // 2}")
-    order = list(items)
-    draw.shuffle(order)
-    return order if round_number % 2 else order[::-1]
+    count = len(items)
+    if count < 2:
+        return list(items)
+    design, number = divmod(visit, count if count % 2 == 0 else 2 * count)
+    drawn = random.Random(f"{seed}/{case}/{design}").sample(items, count)
+    shift, is_mirrored = divmod(number, 2)
+    # The roles of the first order are 0, 1, -1, 2, -2 and so on.
+    order = [drawn[((place + 1) // 2 * (1 if place % 2 else -1) + shift) % count] for place in range(count)]
+    return order[::-1] if is_mirrored else order

@@ -150,7 +150,7 @@ def test_what_others_did_in_each_visit_is_in_the_journal(tmp_path: Path, monkeyp
     played = play(tmp_path, asked, Stage())
     loads = [entry for entry in played.run.entries() if isinstance(entry, Load)]
     facts = {"foreign": 1.5, "steal": 0.02, "cpus": 64, "idle": 0.9, "waiting": 0.1}
-    assert loads == [Load(cases=("a", "b"), round=number, **facts) for number in (0, 2)]
+    assert loads == [Load(cases=("b", "a"), round=number, **facts) for number in (0, 2)]
 
 
 def test_a_visit_too_short_for_the_counters_leaves_no_load(tmp_path: Path):

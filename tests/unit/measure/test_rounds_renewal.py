@@ -1,5 +1,6 @@
 """Every round has new workers: what their start costs, what their luck does, and what a start that fails leaves."""
 
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -76,10 +77,33 @@ def test_visits_of_a_round_are_averaged_and_count_once(tmp_path: Path, clock: Cl
     assert comparison.ratio == pytest.approx(1.1)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_place_in_a_visit_makes_no_version_faster(tmp_path: Path, clock: Clock, seed: int):
+    """The arm that is opened last is the fastest, and rounds have several visits: each arm is last equally often."""
+    versions, stage = (OLD, NEW, "3.0.0"), slow_to_start(clock, {}, 20.0)
+    draw = random.Random(seed)
+
+    def part(version: str) -> Part:
+        def ms(number: int) -> float:
+            clock.now += 0.5 if stage.log[-1].kind == "open" else 0.0
+            last = next(event.version for event in reversed(stage.log) if event.kind == "open")
+            return (9.0 if version == last else 10.0) * draw.lognormvariate(0, 0.005)
+
+        return Part(ms)
+
+    stage.parts = {("a", version): part(version) for version in versions}
+    played = play(tmp_path, plan([A], versions, looks=(6,), seed=seed), stage)
+    orders = [[event.version for event in visit if event.kind == "open"] for visit in stage.openings()]
+    assert len(orders) >= 24
+    lasts = Counter(order[-1] for order in orders[: len(orders) // 6 * 6])
+    assert len(set(lasts.values())) == 1
+    assert {comparison.verdict for comparison in played.evaluation.comparisons} == {"same"}
+
+
 def test_the_budget_holds_the_starts(tmp_path: Path, clock: Clock):
     stage = slow_to_start(clock, {"a": 10.0, "b": 10.0}, 4.0)
-    played = play(tmp_path, plan([A, B], budget_s=100.0, looks=(4, 6, 20)), stage, started=0.0)
-    assert played.ending == "the budget of 100 s ended the run after 4 rounds"
+    played = play(tmp_path, plan([A, B], budget_s=102.0, looks=(4, 6, 20)), stage, started=0.0)
+    assert played.ending == "the budget of 102 s ended the run after 4 rounds"
     assert clock.now == 24 + 3 * 24
 
 
