@@ -37,8 +37,9 @@ BETWEEN = 0.05
 # An early round makes this many first calls of an arm, including that of the whole visit. The additional ones may take
 # at most this share of the time of a whole visit. `bench/first_calls.py` shows what they improve.
 FIRST_CALLS, ONCE_SHARE = 2, 0.7
-# A worker makes untimed calls for LEAD_IN_S before each burst, but at least one. Calls of LONG_CALL_S need no lead-in.
-LEAD_IN_S, LONG_CALL_S = 0.005, 1.0
+# Before each burst a worker makes untimed calls: for LEAD_IN_S, and at least LEAD_IN_CALLS of them, but none once they
+# have taken MOST_LEAD_IN_S. Calls of LONG_CALL_S need none.
+LEAD_IN_S, LEAD_IN_CALLS, MOST_LEAD_IN_S, LONG_CALL_S = 0.005, 3, 0.03, 1.0
 
 
 Key = TypeVar("Key")
@@ -97,9 +98,7 @@ def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False, least_b
         return Effort(warmup, max(_slow_bursts(pilot.call_s), worth), max(1, math.ceil(least_burst_s / pilot.call_s)))
     calls = min(math.ceil(max(BURST_S, least_burst_s) / pilot.call_s), MOST_IN_BURST)
     best = _best_bursts(pilot.open_s, _burst_s(pilot.call_s, calls), _scatter_of_bursts(pilot))
-    # The number is even, because the order of arms alternates between forward and reverse.
-    bursts = 2 * math.ceil(best / 2)
-    bursts = MOST_BURSTS if patient else min(max(bursts, FEWEST_BURSTS), MOST_BURSTS)
+    bursts = MOST_BURSTS if patient else min(max(math.ceil(best), FEWEST_BURSTS), MOST_BURSTS)
     return Effort(warmup, bursts, calls)
 
 
@@ -172,8 +171,9 @@ def _scatter_of_bursts(pilot: Pilot) -> float:
 
 
 def _burst_s(call_s: float, calls: int) -> float:
-    lead_in_s = 0.0 if call_s >= LONG_CALL_S else max(call_s, LEAD_IN_S)
-    return lead_in_s + max(calls * call_s, call_s)
+    lead_in = max(LEAD_IN_CALLS, math.ceil(LEAD_IN_S / call_s))
+    lead_in = 0 if call_s >= LONG_CALL_S else min(lead_in, math.ceil(MOST_LEAD_IN_S / call_s))
+    return (lead_in + max(calls, 1)) * call_s
 
 
 def calls_to_settle(calls_ns: Sequence[int]) -> int:

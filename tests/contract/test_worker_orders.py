@@ -157,6 +157,19 @@ def test_a_burst_of_short_calls_lasts_and_one_of_long_calls_is_as_it_was_asked_f
     assert bench.close(slow) == Closed(rows=6)
 
 
+@pytest.mark.parametrize(("call_s", "calls"), [(0.008, 3), (0.018, 2), (0.04, 1)])
+def test_the_calls_that_lead_in_a_burst_are_three_unless_they_take_long(bench: Bench, call_s: float, calls: int):
+    bench.workload("slept", f"import time\n\n\ndef build(tf, params):\n    return lambda: time.sleep({call_s})\n")
+    number, _ = bench.open("slept")
+    assert isinstance(bench.burst(number, calls=2), Burst)
+    # The build, the first two calls, one of warm-up, and those of the burst.
+    assert bench.close(number) == Closed(rows=6)
+    assert bench.client.quit()
+    loaded = replicates.load_replicates([streams.Stream.at(bench.stream)], RUN)
+    (replicate,) = loaded.replicates
+    assert replicate.calls == 5 + calls
+
+
 def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
     for seed in (1, 1, 2):
         number, _ = bench.open("good", seed=seed)

@@ -154,7 +154,7 @@ def test_what_the_budget_is_good_for_and_what_it_postpones_is_said_after_the_pil
     measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0}), 60.0, view=view)
     weighed, left_out = view.lines
     assert weighed.startswith(
-        "a round takes about 33 s: 1 fits into the budget of 60 s; a verdict needs 4: 1 of 2 cases come first"
+        "a round takes about 34 s: 1 fits into the budget of 60 s; a verdict needs 4: 1 of 2 cases come first"
     )
     assert left_out == "postponed, because the budget is too short for them: a; --resume measures them"
 
@@ -226,8 +226,8 @@ def test_a_pilot_that_takes_all_of_the_budget_ends_the_run_with_nothing_invented
 
 
 def test_nothing_is_repeated_while_the_first_look_needs_the_budget(tmp_path: Path, clock: Clock, busy: None):
-    """A pilot and four rounds of ten seconds fit only if none is made twice."""
-    played = measure(tmp_path, clock.stage({"a": 5.0, "b": 5.0}), 54.9)
+    """A pilot and four rounds of a hundred seconds fit only if none is made twice."""
+    played = measure(tmp_path, clock.stage({"a": 50.0, "b": 50.0}), 549.0)
     assert repeated(played) == []
     assert rounds_of(played) == {"a": 4, "b": 4}
     kept = Counter(entry.case for entry in played.run.entries() if isinstance(entry, Disturbed))
@@ -235,10 +235,10 @@ def test_nothing_is_repeated_while_the_first_look_needs_the_budget(tmp_path: Pat
 
 
 def test_what_the_first_look_leaves_of_the_budget_is_for_repetitions(tmp_path: Path, clock: Clock, busy: None):
-    played = measure(tmp_path, clock.stage({"a": 5.0, "b": 5.0}), 56.0, looks=(4,))
+    played = measure(tmp_path, clock.stage({"a": 50.0, "b": 50.0}), 560.0, looks=(4,))
     assert len(repeated(played)) == 1
     assert rounds_of(played) == {"a": 4, "b": 4}
-    assert clock.now == pytest.approx(55.0)
+    assert clock.now == pytest.approx(550.0)
 
 
 def test_no_repetition_ends_beyond_the_budget(tmp_path: Path, clock: Clock, busy: None):

@@ -146,7 +146,7 @@ def test_what_a_budget_cannot_decide_is_said_before_it_is_spent(tmp_path: Path, 
     of_two_rounds(tmp_path / "one", clock, 10.0, view)
     clock.now = 0.0
     assert view.lines[0] == (
-        "a round takes about 22 s: 2 fit into the budget of 50 s; a verdict needs 4, about 1 min 25 s: use --budget 3m"
+        "a round takes about 22 s: 2 fit into the budget of 50 s; a verdict needs 4, about 1 min 26 s: use --budget 3m"
     )
     several = Heard()
     measure(tmp_path / "several", stage_of(clock, {"a": 30.0, "b": 2.0}, 10.0), 60.0, "ab", several)

@@ -11,6 +11,7 @@ from orchestrator.stats.calibrate import (
     BURST_S,
     FEWEST_BURSTS,
     FEWEST_SLOW_BURSTS,
+    LEAD_IN_CALLS,
     LEAD_IN_S,
     MOST_BURSTS,
     MOST_IN_BURST,
@@ -87,7 +88,7 @@ def test_dear_replicates_make_more_bursts():
 def test_kalibera_and_jones_rule_holds_between_the_bounds():
     """It is fed with how bursts differ, and not with how calls do."""
     dear = pilot(5.0, open_s=0.5, spread=0.15)
-    burst_s = max(dear.call_s, LEAD_IN_S) + math.ceil(BURST_S / dear.call_s) * dear.call_s
+    burst_s = (LEAD_IN_CALLS + math.ceil(BURST_S / dear.call_s)) * dear.call_s
     best = math.sqrt(0.5 / burst_s) * scatter([burst[0] for burst in dear.bursts_ns]) / BETWEEN
     assert FEWEST_BURSTS < best < MOST_BURSTS
     assert effort(dear).bursts == pytest.approx(best, abs=2)
@@ -155,8 +156,10 @@ def test_a_pilot_begins_with_the_floor():
 
 
 def test_a_visit_takes_its_opening_its_warm_up_and_its_bursts_with_their_lead_in():
-    assert replicate_s(Pilot(1.0, ((10 * MS,),)), Effort(4, 8, 2)) == pytest.approx(1.0 + 0.04 + 8 * (0.01 + 0.02))
+    assert replicate_s(Pilot(1.0, ((10 * MS,),)), Effort(4, 8, 2)) == pytest.approx(1.0 + 0.04 + 8 * (0.03 + 0.02))
     assert replicate_s(Pilot(1.0, ((1 * MS,),)), Effort(0, 8, 8)) == pytest.approx(1.0 + 8 * (LEAD_IN_S + 0.008))
+    assert replicate_s(Pilot(1.0, ((20 * MS,),)), Effort(0, 8, 1)) == pytest.approx(1.0 + 8 * (0.04 + 0.02))
+    assert replicate_s(Pilot(1.0, ((50 * MS,),)), Effort(0, 8, 1)) == pytest.approx(1.0 + 8 * (0.05 + 0.05))
     assert replicate_s(Pilot(9.0, ((2000 * MS,),)), Effort(0, 3, 1)) == pytest.approx(15.0)
 
 
