@@ -81,7 +81,8 @@ def slowed(number: str, slowdowns: Mapping[str, float], scratch: Path) -> dict[s
         folder = scratch / f"slowed-{name}"
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(WORKLOADS / "slowed.py", folder)
-        (folder / "slowdown.txt").write_text(str(slowdown))
+        # Its length must not tell arms apart.
+        (folder / "slowdown.txt").write_text(f"{slowdown:.3f}")
         arms[name] = Arm(made, folder)
     return arms
 

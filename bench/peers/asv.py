@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.peers.places import HERE, Suite, attempt, call, surroundings
 
 MACHINE = "bench"
-BEFORE, AFTER = "before", "after"
+BEFORE, AFTER = "before", "behind"
 MARKS = {"+": "slower", "-": "faster", "": "not different"}
 
 

@@ -33,8 +33,8 @@ def recorded(windows: int = 1, offset: float = 0.0, waits: float = 0.0) -> Recor
             case,
             name,
             number,
-            1e7 * (1 + slowdown + offset * (name == "b")) * math.exp(draw.gauss(0, 0.001)),
-            waits * (name == "b"),
+            1e7 * (1 + slowdown + offset * (name == "equal-2")) * math.exp(draw.gauss(0, 0.001)),
+            waits * (name == "equal-2"),
         )
         for case in BODIES.values()
         for name, slowdown in SLOWDOWNS.items()
@@ -56,7 +56,7 @@ def test_every_pair_with_an_arm_that_is_not_slowed_is_judged_in_every_window():
 
 
 def test_later_windows_have_the_looks_of_the_first():
-    endings = list(detect.judge_pair(recorded(windows=2), version_pair(MATMUL, "a", "five")))
+    endings = list(detect.judge_pair(recorded(windows=2), version_pair(MATMUL, "equal-1", "slow-05")))
     assert [ending.rounds for ending in endings] == [LOOKS[0], LOOKS[0]]
 
 
