@@ -13,6 +13,7 @@ from orchestrator import catalog, files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import changed, targets
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
+from orchestrator.catalog.version import Version
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.metrics import METRICS, TIMES
 from orchestrator.model import (
@@ -147,6 +148,8 @@ class ClaimTable(_ClaimTable):
     statement: str
     said_of: tuple[ShortText, ...] = Field(min_length=1)
     devices: tuple[Literal["cpu", "gpu"], ...] = Field(min_length=1)
+    # These releases test the claim on a GPU for which its own release holds no code.
+    elsewhere: tuple[str, ...] = ()
     withdrawn: bool = False
     sets: tuple[SetTable, ...] = ()
     parts: tuple[PartTable, ...] = ()
@@ -187,7 +190,16 @@ def choose_claims(names: Sequence[str], suite: str | None, by_name: dict[str, Cl
     return chosen
 
 
-def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
+def move_claim(claim: Claim, workloads: dict[str, Workload], fits: Callable[[Version], bool]) -> Claim:
+    """Return the claim about those of the releases that it allows elsewhere that fit, or unchanged if none does."""
+    path = CLAIMS / f"{claim.name}.toml"
+    numbers = ClaimTable.model_validate(files.read_toml(path, "the claim")[0]).elsewhere
+    found = catalog.resolve_versions(numbers, fewest=0) if numbers else ()
+    return read_claim(path, workloads, [version.number for version in found if fits(version)])
+
+
+def read_claim(path: Path, workloads: dict[str, Workload], releases: Sequence[str] = ()) -> Claim:
+    """Read a claim; if releases are given, it is about these and not about the one that it names."""
     tables, text = files.read_toml(path, "the claim")
     try:
         table = ClaimTable.model_validate(tables)
@@ -198,6 +210,16 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
     if not table.tests:
         kinds = "[[comparisons]], [[sets]], [[parts]], [[returns]], [[bounds]], [[shares]] or [[holds]]"
         raise UsageError(f"{path}: a claim needs {kinds} that test it")
+    if table.elsewhere:
+        _check_elsewhere(path, table)
+    if releases:
+        moved = {
+            kind: tuple(
+                row.model_copy(update={"target": number}) for number in releases for row in getattr(table, kind)
+            )
+            for kind in ("parts", "comparisons", "bounds", "shares", "holds")
+        }
+        table = table.model_copy(update=moved)
     reader = _Reader(path, text, table, workloads)
     return Claim(
         name=path.stem,
@@ -220,6 +242,15 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         cases=tuple(reader.cases.values()),
         definitions=tuple(reader.definitions),
     )
+
+
+def _check_elsewhere(path: Path, table: ClaimTable) -> None:
+    """Raise UsageError unless other releases may test the claim: it is about one, and about no ratio of it."""
+    targets = {getattr(test, "target", None) for test in table.tests}
+    if len(targets) != 1 or None in targets or table.sets or table.returns:
+        raise UsageError(f"{path}: `elsewhere` is for claims about one release; name it as the target of every test")
+    if table.shares or any(each.published is not None for each in table.comparisons):
+        raise UsageError(f"{path}: `elsewhere` does not go with published figures, which are those of one release")
 
 
 def find_line(text: str, place: Sequence[str | int]) -> int:

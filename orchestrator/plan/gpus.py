@@ -7,13 +7,16 @@ from dataclasses import replace
 from packaging.version import Version as Number
 
 from orchestrator import catalog
+from orchestrator.catalog.claims import move_claim
 from orchestrator.catalog.gpu_support import NO_GPUS, GpuSupport, Match, match_gpu
 from orchestrator.catalog.version import Version
+from orchestrator.catalog.workloads import all_workloads
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import SHARE, Gpu, GpuReading, find_gpus, read_gpus
 from orchestrator.machine.gpu_clocks import REMEDY
+from orchestrator.model import Target
 from orchestrator.options import VENV
-from orchestrator.plan.request import PlannedRun
+from orchestrator.plan.request import PlannedRun, RunOptions
 
 NOT_SEEN = (
     "neither NVML nor nvidia-smi shows a GPU on this machine: no version was checked against one, and all GPUs that "
@@ -109,6 +112,32 @@ def fit(
         options=replace(options, environments=replace(environments, gpus=keys, chosen_gpus=chosen)),
         fitting=GpuSupport(chosen, matches, notes),
     )
+
+
+def adapt_claims(
+    options: RunOptions, find: Callable[[], tuple[Gpu, ...]] = find_gpus
+) -> tuple[RunOptions, tuple[str, ...]]:
+    """Move claims to releases that they allow elsewhere if their own holds no code for a GPU; return notes on it."""
+    environments = options.environments
+    if not options.claims or not environments.gpu or environments.force:
+        return options, ()
+    chosen = choose_gpus(environments.gpus, find())
+
+    def find_misfit(version: Version) -> Match | None:
+        matches = (match_gpu(version, gpu, ()) for gpu in chosen)
+        return next((match for match in matches if match.fit != "fine"), None)
+
+    workloads, by_target = all_workloads(), {Target(version.name): version for version in catalog.all_versions()}
+    adapted, notes = [], []
+    for claim in options.claims:
+        misfits = (find_misfit(by_target[target]) for target in claim.targets if target in by_target)
+        if misfit := next(filter(None, misfits), None):
+            moved = move_claim(claim, workloads, lambda version: find_misfit(version) is None)
+            if moved.targets != claim.targets:
+                notes.append(f"{claim.name} is tested in {' and '.join(map(str, moved.targets))} instead: {misfit}")
+                claim = moved
+        adapted.append(claim)
+    return replace(options, claims=tuple(adapted)), tuple(notes)
 
 
 def describe_builds(planned: PlannedRun) -> PlannedRun:

@@ -6,7 +6,7 @@ from orchestrator.catalog import workloads
 from orchestrator.catalog.changed import provide_targets
 from orchestrator.catalog.revisions import pin_revisions
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.plan.gpus import describe_builds, fit
+from orchestrator.plan.gpus import adapt_claims, describe_builds, fit
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.view import View
@@ -14,7 +14,9 @@ from orchestrator.terminal.view import View
 
 def plan_run(options: RunOptions, view: View, fewest: int = 2) -> PlannedRun:
     """Lock the targets that are in no table, check the options, and check each target against the GPUs."""
-    return fit(check_request(_provide(options, view), fewest))
+    options, notes = adapt_claims(options)
+    planned = fit(check_request(_provide(options, view), fewest))
+    return replace(planned, fitting=replace(planned.fitting, notes=(*notes, *planned.fitting.notes)))
 
 
 def plan_elsewhere(options: RunOptions, view: View) -> PlannedRun:

@@ -38,6 +38,26 @@ def test_a_comparison_inside_a_version_is_a_pair_of_cases(read):
     assert (expectation.effect, expectation.published) == ("faster", 4.0)
 
 
+def test_a_claim_about_any_release_may_be_tested_elsewhere(read):
+    found = read(f'{HEAD}elsewhere = ["2.18"]\n[[comparisons]]\n{INSIDE}expected = "faster"\n')
+    assert found.targets == ("2.0.0",)
+
+
+@pytest.mark.parametrize(
+    ("tests", "words"),
+    [
+        (f'[[comparisons]]\n{ACROSS}expected = "faster"\n', "claims about one release"),
+        (f'[[returns]]\n{ACROSS}expected = "equal"\n', "claims about one release"),
+        (f'[[comparisons]]\n{INSIDE}expected = "faster"\n[[comparisons]]\n{INSIDE.replace("2.0", "2.1")}'
+         'expected = "faster"\n', "claims about one release"),
+        (f'[[comparisons]]\n{INSIDE}expected = "faster"\npublished = 4.0\n', "does not go with published figures"),
+    ],
+)  # fmt: skip
+def test_a_claim_about_some_releases_may_not(read, tests: str, words: str):
+    with pytest.raises(UsageError, match=words):
+        read(f'{HEAD}elsewhere = ["2.18"]\n{tests}')
+
+
 def test_a_comparison_across_versions_is_a_pair_of_versions(read):
     found = read(f'{HEAD}[[comparisons]]\n{ACROSS}expected = "more"\nmetric = "traces"\n')
     [expectation] = found.expectations

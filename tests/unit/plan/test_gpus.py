@@ -12,7 +12,7 @@ from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus as cards
-from orchestrator.plan.gpus import NOT_SEEN, NOT_WATCHED, choose_gpus, find_gpus_again, fit
+from orchestrator.plan.gpus import NOT_SEEN, NOT_WATCHED, adapt_claims, choose_gpus, find_gpus_again, fit
 from orchestrator.plan.request import RunOptions, check_request
 
 V100 = Gpu(0, "GPU-4d6a-11", "Tesla V100", "7.0", "550.54", 16_384, 300, True, None)
@@ -249,3 +249,36 @@ def test_a_card_that_takes_no_process_is_refused():
 def test_what_may_go_wrong_on_a_card_is_noted_before(card: Gpu, words: str):
     (note,) = fitted("2.16", "2.18", seen=(card,)).fitting.notes
     assert words in note
+
+
+def adapted(card: Gpu, name: str = "xla-on-gpu", *, gpu: bool = True, force: bool = False):
+    chosen = claims.choose_claims((name,), None, claims.all_claims(workloads.all_workloads()))
+    options = RunOptions(claims=chosen, environments=EngineOptions(gpu=gpu, force=force))
+    found, notes = adapt_claims(options, lambda: (card,))
+    return [str(target) for target in found.claims[0].targets], notes, found.claims[0], chosen[0]
+
+
+def test_a_claim_about_any_release_is_tested_in_those_that_hold_code_for_the_card():
+    targets, notes, moved, claim = adapted(H100)
+    assert targets == ["2.18.1", "2.21.0"]
+    assert len(moved.expectations) == 2 * len(claim.expectations)
+    assert {pair.target for pair in moved.pairs} == {"2.18.1", "2.21.0"}
+    (note,) = notes
+    assert note.startswith("xla-on-gpu is tested in 2.18.1 and 2.21.0 instead: 2.13.0 on GPU 2 (NVIDIA H100): it holds")
+    targets, _, moved, claim = adapted(H100, "function-alone-gpu")
+    assert (targets, len(moved.parts)) == (["2.18.1", "2.21.0"], 2 * len(claim.parts))
+
+
+@pytest.mark.parametrize(
+    ("card", "changes"),
+    [
+        pytest.param(A100, {}, id="its own release holds code for the card"),
+        pytest.param(replace(H100, capability="3.5"), {}, id="no release holds any"),
+        pytest.param(H100, {"gpu": False}, id="on the CPU"),
+        pytest.param(H100, {"force": True}, id="its own release is forced"),
+        pytest.param(H100, {"name": "predict-after-compile"}, id="its figures are those of its releases"),
+    ],
+)
+def test_other_claims_stay_as_they_are(card: Gpu, changes: dict[str, object]):
+    _, notes, found, claim = adapted(card, **changes)
+    assert (found, notes) == (claim, ())
