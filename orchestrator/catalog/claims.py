@@ -190,16 +190,10 @@ def choose_claims(names: Sequence[str], suite: str | None, by_name: dict[str, Cl
     return chosen
 
 
-def move_claim(claim: Claim, workloads: dict[str, Workload], fits: Callable[[Version], bool]) -> Claim:
-    """Return the claim about those of the releases that it allows elsewhere that fit, or unchanged if none does."""
-    path = CLAIMS / f"{claim.name}.toml"
-    numbers = ClaimTable.model_validate(files.read_toml(path, "the claim")[0]).elsewhere
-    found = catalog.resolve_versions(numbers, fewest=0) if numbers else ()
-    return read_claim(path, workloads, [version.number for version in found if fits(version)])
-
-
-def read_claim(path: Path, workloads: dict[str, Workload], releases: Sequence[str] = ()) -> Claim:
-    """Read a claim; if releases are given, it is about these and not about the one that it names."""
+def read_claim(
+    path: Path, workloads: dict[str, Workload], is_wanted: Callable[[Version], bool] = lambda version: False
+) -> Claim:
+    """Read a claim; if it allows releases elsewhere that are wanted, these take the place of its own release."""
     tables, text = files.read_toml(path, "the claim")
     try:
         table = ClaimTable.model_validate(tables)
@@ -210,14 +204,11 @@ def read_claim(path: Path, workloads: dict[str, Workload], releases: Sequence[st
     if not table.tests:
         kinds = "[[comparisons]], [[sets]], [[parts]], [[returns]], [[bounds]], [[shares]] or [[holds]]"
         raise UsageError(f"{path}: a claim needs {kinds} that test it")
-    if table.elsewhere:
-        _check_elsewhere(path, table)
-    if releases:
+    elsewhere = _read_elsewhere(path, text, table) if table.elsewhere else ()
+    if wanted := [version.number for version in elsewhere if is_wanted(version)]:
         moved = {
-            kind: tuple(
-                row.model_copy(update={"target": number}) for number in releases for row in getattr(table, kind)
-            )
-            for kind in ("parts", "comparisons", "bounds", "shares", "holds")
+            kind: tuple(row.model_copy(update={"target": number}) for number in wanted for row in getattr(table, kind))
+            for kind in ("parts", "comparisons", "bounds", "holds")
         }
         table = table.model_copy(update=moved)
     reader = _Reader(path, text, table, workloads)
@@ -244,13 +235,18 @@ def read_claim(path: Path, workloads: dict[str, Workload], releases: Sequence[st
     )
 
 
-def _check_elsewhere(path: Path, table: ClaimTable) -> None:
-    """Raise UsageError unless other releases may test the claim: it is about one, and about no ratio of it."""
+def _read_elsewhere(path: Path, text: str, table: ClaimTable) -> Sequence[Version]:
+    """Return the releases that may test the claim elsewhere; raise UsageError unless it is about any one release."""
+    place = f"{path}:{find_line(text, ('elsewhere',))}: elsewhere"
     targets = {getattr(test, "target", None) for test in table.tests}
-    if len(targets) != 1 or None in targets or table.sets or table.returns:
-        raise UsageError(f"{path}: `elsewhere` is for claims about one release; name it as the target of every test")
+    if len(targets) != 1 or None in targets:
+        raise UsageError(f"{place}: only for claims about one release; name it as the target of every test")
     if table.shares or any(each.published is not None for each in table.comparisons):
-        raise UsageError(f"{path}: `elsewhere` does not go with published figures, which are those of one release")
+        raise UsageError(f"{place}: not for published figures, which are those of one release")
+    try:
+        return catalog.resolve_versions(table.elsewhere, fewest=1)
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from error
 
 
 def find_line(text: str, place: Sequence[str | int]) -> int:

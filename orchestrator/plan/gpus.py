@@ -7,7 +7,7 @@ from dataclasses import replace
 from packaging.version import Version as Number
 
 from orchestrator import catalog
-from orchestrator.catalog.claims import move_claim
+from orchestrator.catalog.claims import CLAIMS, read_claim
 from orchestrator.catalog.gpu_support import NO_GPUS, GpuSupport, Match, match_gpu
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import all_workloads
@@ -117,7 +117,7 @@ def fit(
 def adapt_claims(
     options: RunOptions, find: Callable[[], tuple[Gpu, ...]] = find_gpus
 ) -> tuple[RunOptions, tuple[str, ...]]:
-    """Move claims to releases that they allow elsewhere if their own holds no code for a GPU; return notes on it."""
+    """Test claims in the releases that they allow elsewhere if a GPU lacks code in their own; return notes on it."""
     environments = options.environments
     if not options.claims or not environments.gpu or environments.force:
         return options, ()
@@ -132,7 +132,7 @@ def adapt_claims(
     for claim in options.claims:
         misfits = (find_misfit(by_target[target]) for target in claim.targets if target in by_target)
         if misfit := next(filter(None, misfits), None):
-            moved = move_claim(claim, workloads, lambda version: find_misfit(version) is None)
+            moved = read_claim(CLAIMS / f"{claim.name}.toml", workloads, lambda version: not find_misfit(version))
             if moved.targets != claim.targets:
                 notes.append(f"{claim.name} is tested in {' and '.join(map(str, moved.targets))} instead: {misfit}")
                 claim = moved

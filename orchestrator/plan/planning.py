@@ -13,10 +13,15 @@ from orchestrator.terminal.view import View
 
 
 def plan_run(options: RunOptions, view: View, fewest: int = 2) -> PlannedRun:
-    """Lock the targets that are in no table, check the options, and check each target against the GPUs."""
+    """Plan a run on this machine; claims that allow it are about releases that hold code for its GPUs."""
     options, notes = adapt_claims(options)
-    planned = fit(check_request(_provide(options, view), fewest))
+    planned = plan_as_given(options, view, fewest)
     return replace(planned, fitting=replace(planned.fitting, notes=(*notes, *planned.fitting.notes)))
+
+
+def plan_as_given(options: RunOptions, view: View, fewest: int = 2) -> PlannedRun:
+    """Lock the targets that are in no table, check the options, and check each target against the GPUs."""
+    return fit(check_request(_provide(options, view), fewest))
 
 
 def plan_elsewhere(options: RunOptions, view: View) -> PlannedRun:

@@ -83,11 +83,11 @@ says that the source does not have it. All statements of a claim have to hold. B
 
 `said_of` lists the devices and systems that the source names, and `devices` lists those on which the claim may be
 tested. They often differ: many reports come from one GPU, and the overhead that they describe can be seen on a CPU as
-well. `elsewhere` names releases that test the claim on a GPU for which its own release holds no code. It is for claims
-about one release, without published figures, and a note in every report says which releases were taken. `source` is a
-link or a title, then in brackets the passage, or the author of the comment and its date. `quote` is at most one
-sentence of it, word for word. `read_as` is for words; the statement has to quote them. Figures and number words of the
-title have to be those that are tested; `python -m tools.docs --check` says which are not.
+well. `elsewhere` names the releases in which the claim is tested if its own release has no code for the GPU. It is
+only for claims about one release that have no published figures. A note in the report names the releases that were
+used. `source` is a link or a title, then in brackets the passage, or the author of the comment and its date. `quote`
+is at most one sentence of it, word for word. `read_as` is for words; the statement has to quote them. Figures and
+number words of the title have to be those that are tested; `python -m tools.docs --check` says which are not.
 """
 
 # This file lists the statements of the studies that no claim tests, each with the reason.

@@ -50,12 +50,20 @@ def test_a_claim_about_any_release_may_be_tested_elsewhere(read):
         (f'[[returns]]\n{ACROSS}expected = "equal"\n', "claims about one release"),
         (f'[[comparisons]]\n{INSIDE}expected = "faster"\n[[comparisons]]\n{INSIDE.replace("2.0", "2.1")}'
          'expected = "faster"\n', "claims about one release"),
-        (f'[[comparisons]]\n{INSIDE}expected = "faster"\npublished = 4.0\n', "does not go with published figures"),
+        (f'[[comparisons]]\n{INSIDE}expected = "faster"\npublished = 4.0\n', "not for published figures"),
     ],
 )  # fmt: skip
 def test_a_claim_about_some_releases_may_not(read, tests: str, words: str):
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=f"a-claim.toml:7: elsewhere: .*{words}"):
         read(f'{HEAD}elsewhere = ["2.18"]\n{tests}')
+
+
+@pytest.mark.parametrize(
+    "names", ['"2.18 --output=/etc"', '"banana"', '"../../etc/passwd"', '"2.18", "2.18"', f'"{"2" * 5000}"']
+)
+def test_what_is_no_release_stands_in_for_none(read, names: str):
+    with pytest.raises(UsageError, match=r"a-claim\.toml:7: elsewhere: (unknown )?version"):
+        read(f'{HEAD}elsewhere = [{names}]\n[[comparisons]]\n{INSIDE}expected = "faster"\n')
 
 
 def test_a_comparison_across_versions_is_a_pair_of_versions(read):

@@ -3,17 +3,25 @@
 import errno
 import io
 import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from orchestrator import contract
-from orchestrator.catalog import pinned
+from orchestrator.catalog import claims, pinned
+from orchestrator.catalog.workloads import all_workloads
 from orchestrator.fleet import measure
 from orchestrator.fleet.conduct import _read_workloads
 from orchestrator.fleet.model import Contents, SentFolder, UnitTask
-from orchestrator.plan.request import RunOptions
+from orchestrator.machine.gpu import Gpu
+from orchestrator.options import EngineOptions
+from orchestrator.plan import gpus, planning
+from orchestrator.plan.planning import plan_run
+from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.terminal.view import View
 
 
 def arrive(contents: Contents, folder: SentFolder, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
@@ -26,7 +34,7 @@ def arrive(contents: Contents, folder: SentFolder, monkeypatch: pytest.MonkeyPat
         found.update({path.relative_to(own).as_posix(): path.stat().st_mode & 0o7777 for path in own.rglob("*")})
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measure, "plan_run", list_files)
+    monkeypatch.setattr(measure, "plan_as_given", list_files)
     task = UnitTask(unit=1, attempt=1, sent_every_s=60.0, options=RunOptions(), workloads=folder)
     answer = measure.measure_task(task, contents, io.BytesIO())
     end = measure.END.validate_json(answer.text)
@@ -66,7 +74,36 @@ def test_a_disk_that_is_full_is_no_bug_of_tfcompare(monkeypatch: pytest.MonkeyPa
     def fill(options: RunOptions, view: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "/tmp/x")
 
-    monkeypatch.setattr(measure, "plan_run", fill)
+    monkeypatch.setattr(measure, "plan_as_given", fill)
     task = UnitTask(unit=1, attempt=1, sent_every_s=60.0, options=RunOptions())
     end = measure.END.validate_json(measure.measure_task(task, {}, io.BytesIO()).text)
     assert (end.exit_code, end.error) == (70, "/tmp/x: No space left on device")
+
+
+@pytest.fixture
+def h100(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Gpu(0, "GPU-9f31-33", "NVIDIA H100", "9.0", "550.54", 81_920, 700, True, False)
+    for name in ("adapt_claims", "fit"):
+        monkeypatch.setattr(planning, name, partial(getattr(gpus, name), find=lambda: (card,)))
+
+
+@pytest.mark.parametrize("name", ["xla-on-gpu", "../../../../etc/passwd"])
+def test_a_host_measures_claims_in_the_releases_of_the_run_whatever_its_gpu(
+    monkeypatch: pytest.MonkeyPatch, h100: None, name: str
+):
+    """Another release would be no arm of the run. A name that leads to another file is never read as one."""
+    claim = claims.all_claims(all_workloads())["xla-on-gpu"]
+    options = RunOptions(claims=(claim,), environments=EngineOptions(gpu=True))
+    alone = plan_run(options, View())
+    assert [str(target) for target in alone.selection.targets] == ["2.18.1", "2.21.0"]
+    assert alone.fitting.notes[0].startswith("xla-on-gpu is tested in 2.18.1 and 2.21.0 instead")
+    planned: list[PlannedRun] = []
+
+    def keep(unit: PlannedRun, *others: object, **more: object) -> None:
+        planned.append(unit)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measure, "measure", keep)
+    asked = replace(options, claims=(replace(claim, name=name),))
+    measure.measure_task(UnitTask(unit=1, attempt=1, sent_every_s=60.0, options=asked), {}, io.BytesIO())
+    assert [str(target) for target in planned[0].selection.targets] == ["2.13.0"]
