@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,10 +44,12 @@ def made(folder: Path, slowdown: float) -> Callable[[], None]:
 @pytest.mark.parametrize("slowdown", [0.0, 0.2])
 def test_a_slowed_body_takes_its_share_of_cpu_time_more(tmp_path: Path, shared_core: None, slowdown: float):
     plain, slowed = made(tmp_path / "plain", 0.0), made(tmp_path / "slowed", slowdown)
-    took = {plain: 0.0, slowed: 0.0}
+    took: dict[Callable[[], None], list[float]] = {plain: [], slowed: []}
     for number in range(2 * CALLS):
         step = (plain, slowed)[number % 2]
         begun = time.thread_time()
         step()
-        took[step] += time.thread_time() - begun
-    assert took[slowed] / took[plain] == pytest.approx(1 + slowdown, abs=0.06)
+        took[step].append(time.thread_time() - begun)
+    # A call that the kernel interrupts for long would outweigh many in the sum.
+    ratio = statistics.median(late / early for early, late in zip(took[plain], took[slowed], strict=True))
+    assert ratio == pytest.approx(1 + slowdown, abs=0.06)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.model import Disturbed, Ended, Lost
+from orchestrator.model import Disturbed, Ended, Lost, VerdictName
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
 from tests.support.clock import Clock, noisy
@@ -77,8 +77,11 @@ def test_visits_of_a_round_are_averaged_and_count_once(tmp_path: Path, clock: Cl
     assert comparison.ratio == pytest.approx(1.1)
 
 
+@pytest.mark.parametrize(("slowdown", "verdict"), [(1.0, "same"), (1.1, "slower")])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_place_in_a_visit_makes_no_version_faster(tmp_path: Path, clock: Clock, seed: int):
+def test_a_place_in_a_visit_makes_no_version_faster(
+    tmp_path: Path, clock: Clock, seed: int, slowdown: float, verdict: VerdictName
+):
     """The arm that is opened last is the fastest, and rounds have several visits: each arm is last equally often."""
     versions, stage = (OLD, NEW, "3.0.0"), slow_to_start(clock, {}, 20.0)
     draw = random.Random(seed)
@@ -87,7 +90,8 @@ def test_a_place_in_a_visit_makes_no_version_faster(tmp_path: Path, clock: Clock
         def ms(number: int) -> float:
             clock.now += 0.5 if stage.log[-1].kind == "open" else 0.0
             last = next(event.version for event in reversed(stage.log) if event.kind == "open")
-            return (9.0 if version == last else 10.0) * draw.lognormvariate(0, 0.005)
+            ms = (9.0 if version == last else 10.0) * draw.lognormvariate(0, 0.005)
+            return ms * slowdown if version == NEW else ms
 
         return Part(ms)
 
@@ -97,7 +101,9 @@ def test_a_place_in_a_visit_makes_no_version_faster(tmp_path: Path, clock: Clock
     assert len(orders) >= 24
     lasts = Counter(order[-1] for order in orders[: len(orders) // 6 * 6])
     assert len(set(lasts.values())) == 1
-    assert {comparison.verdict for comparison in played.evaluation.comparisons} == {"same"}
+    found = {comparison.pair.arms[1].target: comparison for comparison in played.evaluation.comparisons}
+    assert (found[NEW].verdict, found["3.0.0"].verdict) == (verdict, "same")
+    assert found[NEW].ratio == pytest.approx(slowdown, rel=0.01)
 
 
 def test_the_budget_holds_the_starts(tmp_path: Path, clock: Clock):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import (
     BETWEEN,
     BURST_S,
@@ -28,6 +29,7 @@ from orchestrator.stats.calibrate import (
     replicate_s,
     scatter,
 )
+from workloads import replicate
 
 MS = 1_000_000
 
@@ -161,6 +163,12 @@ def test_a_visit_takes_its_opening_its_warm_up_and_its_bursts_with_their_lead_in
     assert replicate_s(Pilot(1.0, ((20 * MS,),)), Effort(0, 8, 1)) == pytest.approx(1.0 + 8 * (0.04 + 0.02))
     assert replicate_s(Pilot(1.0, ((50 * MS,),)), Effort(0, 8, 1)) == pytest.approx(1.0 + 8 * (0.05 + 0.05))
     assert replicate_s(Pilot(9.0, ((2000 * MS,),)), Effort(0, 3, 1)) == pytest.approx(15.0)
+
+
+def test_a_worker_leads_in_a_burst_as_the_plan_expects():
+    for name in ("LEAD_IN_S", "LEAD_IN_CALLS", "MOST_LEAD_IN_S"):
+        assert getattr(replicate, name) == getattr(calibrate, name)
+    assert calibrate.LONG_CALL_S * 1e9 == replicate.LONG_NS
 
 
 def test_warm_up_ends_where_three_calls_are_like_the_later_half():
