@@ -81,7 +81,7 @@ def slowed(number: str, slowdowns: Mapping[str, float], scratch: Path) -> dict[s
         folder = scratch / f"slowed-{name}"
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(WORKLOADS / "slowed.py", folder)
-        # Its length must not tell arms apart.
+        # Every such file has the same length, because a longer one shifts data in memory.
         (folder / "slowdown.txt").write_text(f"{slowdown:.3f}")
         arms[name] = Arm(made, folder)
     return arms

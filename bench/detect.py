@@ -40,8 +40,8 @@ from orchestrator.results.samples import samples
 VERSION = "2.13"
 WINDOW = LOOKS[-1]
 BODIES = {"matmul": arena.MATMUL, "train": arena.TRAIN}
-# Four arms that do not differ make six pairs, and four more with each that does. All names have the same length: with
-# the length of its path changes where a workload's data lies, and that was worth 0.3 % of a multiplication.
+# Four arms that do not differ make six pairs, and four more with each that does. All names have the same length,
+# because the length of a path shifts data in memory: multiplications of one arm were 0.3 % faster.
 SLOWDOWNS = {"equal-1": 0.0, "equal-2": 0.0, "equal-3": 0.0, "equal-4": 0.0, "slow-05": 0.05, "slow-10": 0.10}
 CONDITIONS = ("as found", "with a neighbour")
 # The neighbour: one process that keeps one core busy, on and off for this many seconds on average.
@@ -323,7 +323,7 @@ def section(program: Program = FULL) -> Section:
         f"keeps a core busy for {ON_S:.0f} s on average, then leaves it for {OFF_S:.0f} s, from a fixed seed. In",
         "brackets: exact 95 % limits, as if comparisons that share an arm were independent. A target is met when all",
         "bodies together meet it and the limits of none exclude it. A difference is slight if its interval lies within",
-        "the margin. A slowdown as large as the margin is at the border of that.",
+        "the margin. A true slowdown of 5 % is as large as the margin, so a precise run may call it slight.",
     ]
     figures: list[Figure] = []
     store = Store("detect", tiny=program == TINY)

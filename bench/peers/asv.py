@@ -15,7 +15,8 @@ from pathlib import Path
 from bench.peers.places import HERE, Suite, attempt, call, surroundings
 
 MACHINE = "bench"
-BEFORE, AFTER = "before", "behind"
+# The names have the same length, because the length of a path shifts data in memory.
+BEFORE, AFTER = "former", "latter"
 MARKS = {"+": "slower", "-": "faster", "": "not different"}
 
 
