@@ -193,7 +193,7 @@ def choose_claims(names: Sequence[str], suite: str | None, by_name: dict[str, Cl
 def read_claim(
     path: Path, workloads: dict[str, Workload], is_wanted: Callable[[Version], bool] = lambda version: False
 ) -> Claim:
-    """Read a claim; if it allows releases elsewhere that are wanted, these take the place of its own release."""
+    """Read a claim; if it allows releases elsewhere that are wanted, they replace the release that it names."""
     tables, text = files.read_toml(path, "the claim")
     try:
         table = ClaimTable.model_validate(tables)
