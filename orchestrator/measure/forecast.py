@@ -43,7 +43,7 @@ class Forecast:
     budget_s: float | None
     open_at_once: OpenAtOnce
     notes: Sequence[str] = ()
-    # Each line says how a version suits a GPU.
+    # These lines are about the GPUs, and how each version suits them.
     matches: Sequence[str] = ()
 
     def lines(self) -> Iterator[str]:
@@ -90,7 +90,7 @@ def forecast(planned: PlannedRun, view: View) -> Forecast:
         looks=planned.looks,
         budget_s=selection.budget_s,
         notes=notes,
-        matches=tuple(map(str, planned.fitting.matches)),
+        matches=tuple(dict.fromkeys((*planned.fitting.notes, *map(str, planned.fitting.matches)))),
     )
 
 
