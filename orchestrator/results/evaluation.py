@@ -44,6 +44,7 @@ from orchestrator.results.warnings import (
 )
 from orchestrator.results.whole_report import correct_for_report, find_means, find_set_means
 from orchestrator.stats.comparisons import (
+    SHORTEST_MS,
     Rises,
     Samples,
     Schedule,
@@ -437,6 +438,11 @@ def _result(
             external=external,
         )  # fmt: skip
     sizes_kb = [replicate.resident_kb for replicate in replicates if replicate.resident_kb]
+    figures = _figures(replicates, openings)
+    # A program has no first call.
+    steps = replicates[-1].first_call_ns / replicates[-1].first_ns if replicates[-1].first_ns else 1.0
+    # Such calls consist of readings of the clock, which would drift, and not the workload.
+    is_too_short = figures.get("time", 0.0) * steps < SHORTEST_MS
     return ArmResult(
         case=case,
         target=target,
@@ -446,9 +452,8 @@ def _result(
         failure=failure,
         external=external,
         rounds=rounds,
-        figures=_figures(replicates, openings),
-        # A program has no first call.
-        steps=replicates[-1].first_call_ns / replicates[-1].first_ns if replicates[-1].first_ns else 1.0,
+        figures=figures,
+        steps=steps,
         second_ms=_median_ms(replicate.second_ns for replicate in replicates),
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
         resident_bytes=median(sizes_kb) * 1024.0 if sizes_kb else None,
@@ -456,5 +461,5 @@ def _result(
         items=replicates[-1].items,
         first_step_ms=_median_ms(replicate.first_step_ns for replicate in replicates),
         losses=_read_losses(replicates[-1].losses),
-        drift=drift([replicate.rise for replicate in replicates]),
+        drift=None if is_too_short else drift([replicate.rise for replicate in replicates]),
     )

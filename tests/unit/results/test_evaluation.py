@@ -300,3 +300,12 @@ def test_a_run_in_which_neither_was_counted_says_so(tmp_path: Path):
     [comparison] = evaluation.metrics["ops"]
     assert comparison.reason == "0 of 2 replicates were counted in 1.0.0"
     assert "TensorFlow operations: nothing decided in 1 comparison" in render_details(evaluation)
+
+
+@pytest.mark.parametrize(("microseconds", "drifts"), [(3, False), (300, True)])
+def test_calls_that_only_read_the_clock_do_not_drift(run: RunFolder, microseconds: int, drifts: bool) -> None:
+    first = microseconds * 1000
+    batches = [rows(A, OLD, round=number, replicate=number, bursts=(first, 2 * first)) for number in range(7)]
+    write_stream(run.worker_output.stream(target(OLD), 1), batches)
+    run.record(DONE)
+    assert bool(arms(judge_run(run))["a", OLD].drift) is drifts
