@@ -126,6 +126,7 @@ def run(
         seed=seed,
         threads=None,
         untuned_datasets=False,
+        keeps_xla_code=False,
         timeout_s=300,
         **plain.PLAN,
     )

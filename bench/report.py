@@ -119,7 +119,8 @@ def _plan(cases: tuple[Case, ...]) -> Plan:
     return Plan(
         run=RUN, created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), suite="full", engine="venv", device="cpu",
         targets=targets, cases=cases, pairs=plan_pairs(cases, targets, all_workloads()), looks=LOOKS, alpha=ALPHA,
-        margin=MARGIN, budget_s=None, seed=1, threads=None, untuned_datasets=False, timeout_s=600.0,
+        margin=MARGIN, budget_s=None, seed=1, threads=None, untuned_datasets=False, keeps_xla_code=False,
+        timeout_s=600.0,
         **(plain.PLAN | {"metrics": USUAL, "outputs": True}),
     )  # fmt: skip
 

@@ -52,6 +52,8 @@ class EngineOptions:
     memory_mb: int | None = None
     # This is the engine's name for the runtime of containers. If it is empty, the engine's default runtime is used.
     runtime: str = ""
+    # The code that XLA compiles is kept until the run ends.
+    keeps_xla_code: bool = False
     # These variables of the caller reach every target.
     variables: tuple[tuple[str, str], ...] = ()
 

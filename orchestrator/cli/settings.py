@@ -55,8 +55,8 @@ CHECKS: Mapping[str, Callable[[str], object]] = {
 # These choose neither code nor a place nor a recipient, so they count in every folder. Any other flag needs trust.
 HARMLESS = frozenset({
     "backfill", "budget", "case", "columns", "control", "cpuset", "fail-on", "format", "hash-data", "isolation",
-    "judge", "limit", "margin", "metric", "only", "rounds", "saved-models", "seed", "shard", "sort", "suite", "threads",
-    "timeout", "untuned-datasets",
+    "judge", "keep-xla-code", "limit", "margin", "metric", "only", "rounds", "saved-models", "seed", "shard", "sort",
+    "suite", "threads", "timeout", "untuned-datasets",
 })  # fmt: skip
 # Such changes of versions also count. A path in a variable may name code, e.g. TF_PLUGGABLE_DEVICE_LIBRARY_PATH.
 HARMLESS_CHANGE = re.compile(

@@ -33,6 +33,8 @@ class WorkerPaths:
     results: Path
     log: Path
     own_workloads: Path | None
+    # All workers of a target keep the code that XLA compiles in this folder.
+    xla_code: Path | None = None
     # These files have to be mounted into `own_workloads`.
     large: tuple[LargeFile, ...] = ()
     # This seeds Python's hashes.

@@ -1,4 +1,4 @@
-"""The variables that tell CUDA where its libraries are, and where the driver keeps the code that it compiles."""
+"""The variables that tell CUDA where its libraries are, and the driver and XLA where to keep the code they compile."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from orchestrator.model import EnvironmentFacts
 # TensorFlow of this version and newer finds XLA's compiler in the packages next to it. It should also find all
 # libraries there, but 2.16.1 misses most of them and 2.21.0 misses one, and then uses no GPU. So all get the paths.
 FINDS_COMPILER = Number("2.14")
-NAMES = ("tensorflow", "tensorflow-gpu", "tf-nightly")
+NAMES = ("tensorflow", "tensorflow-gpu", "tensorflow-cpu", "tf-nightly", "tf-nightly-cpu")
 RUNTIME, COMPILER = "nvidia-cuda-runtime", "nvidia-cuda-nvcc"
 # NVIDIA's packages hold libraries in these folders, and XLA's compiler and its library in COMPILER_FOLDER.
 FOLDERS = (
@@ -22,6 +22,9 @@ COMPILER_FOLDER = "cuda_nvcc"
 # The default limit is 1 GiB on new drivers and 256 MiB on old ones, and TensorFlow's kernels take more.
 CACHE_BYTES = 4 * 2**30
 DRIVER = "libcuda.so.1"
+# XLA keeps its code from this version of TensorFlow on; with the flag, 2.9 to 2.14 die on a CPU.
+KEEPS_XLA_CODE = Number("2.16")
+XLA_CODE_FLAG = "--tf_xla_persistent_cache_directory="
 
 
 def code_variables(folder: str) -> dict[str, str]:
@@ -34,9 +37,8 @@ def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str])
 
     An image may have the libraries and lack the compiler.
     """
-    # The names of packages end with their version of CUDA, such as -cu11.
-    packages = {name.rpartition("-cu")[0] or name: number for name, number in facts.packages.items()}
-    tensorflow = next((packages[name] for name in NAMES if name in packages), None)
+    packages = _strip_suffixes(facts.packages)
+    tensorflow = _find_tensorflow(packages)
     if tensorflow is None:
         return {}
     python = ".".join(facts.python.split(".")[:2])
@@ -45,10 +47,33 @@ def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str])
     if RUNTIME in packages:
         paths = [f"{root}/{folder}/lib" for folder in FOLDERS]
         found["LD_LIBRARY_PATH"] = _join(":", *paths, own.get("LD_LIBRARY_PATH"))
-    if COMPILER in packages and Number(tensorflow) < FINDS_COMPILER:
+    if COMPILER in packages and tensorflow < FINDS_COMPILER:
         compiler = f"--xla_gpu_cuda_data_dir={root}/{COMPILER_FOLDER}"
         found["XLA_FLAGS"] = _join(" ", compiler, own.get("XLA_FLAGS"))
     return found
+
+
+def keeps_xla_code(facts: EnvironmentFacts) -> bool:
+    """Return whether the TensorFlow of an environment can keep the code that XLA compiles."""
+    tensorflow = _find_tensorflow(_strip_suffixes(facts.packages))
+    return tensorflow is not None and tensorflow >= KEEPS_XLA_CODE
+
+
+def keep_xla_code(facts: EnvironmentFacts, folder: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable that keeps XLA's code in a folder, if the TensorFlow can; `own` are those of its target."""
+    if not keeps_xla_code(facts):
+        return {}
+    quoted = folder.replace("\\", "\\\\").replace('"', '\\"')
+    return {"TF_XLA_FLAGS": _join(" ", own.get("TF_XLA_FLAGS"), f'{XLA_CODE_FLAG}"{quoted}"')}
+
+
+def _strip_suffixes(packages: Mapping[str, str]) -> dict[str, str]:
+    """Return packages by names without the version of CUDA, such as -cu11, at their end."""
+    return {name.rpartition("-cu")[0] or name: number for name, number in packages.items()}
+
+
+def _find_tensorflow(packages: Mapping[str, str]) -> Number | None:
+    return next((Number(packages[name]) for name in NAMES if name in packages), None)
 
 
 def add_driver(variables: Mapping[str, str]) -> dict[str, str]:

@@ -171,6 +171,7 @@ def _surroundings(plan: Plan, manifest: Manifest, host: HostFacts, pair: TargetP
                 (
                     f"threads {','.join(map(str, plan.threads))}" if plan.threads else "",
                     "datasets untuned" if plan.untuned_datasets else "",
+                    "XLA code kept" if plan.keeps_xla_code else "",
                 ),
             )
         ),

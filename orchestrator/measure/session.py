@@ -15,6 +15,7 @@ from orchestrator.catalog.revisions import copy_revision, find_commits, name_fol
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
+from orchestrator.engines.cuda_libraries import KEEPS_XLA_CODE, keeps_xla_code
 from orchestrator.engines.layers import Layer, make_layer
 from orchestrator.engines.remains import sweep
 from orchestrator.engines.scratch import Scratch
@@ -253,6 +254,14 @@ def note_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
     return (f"variables of your shell reached every target: {', '.join(named)}",) if named else ()
 
 
+def note_xla_code(environments: Mapping[Target, Environment]) -> tuple[str, ...]:
+    """Say which targets cannot keep the code that XLA compiles."""
+    unable = [str(target) for target, each in environments.items() if not keeps_xla_code(each.facts)]
+    if not unable:
+        return ()
+    return (f"XLA compiles in every replicate of {', '.join(unable)}: it keeps its code from {KEEPS_XLA_CODE} on",)
+
+
 def note_keras(planned: PlannedRun) -> tuple[str, ...]:
     """Say which of the user's workloads import the package keras, which `keras=2` does not change."""
     targets = [
@@ -291,6 +300,7 @@ def make_manifest(
     hashed = pinned.hash_all_data(large) if planned.options.hash_data else {}
     notes = judge_notes(planned.fitting.notes, environments)
     variables = dict(planned.options.environments.variables)
+    xla = note_xla_code(environments) if planned.options.environments.keeps_xla_code else ()
     return Manifest(
         tool=find_own_number(),
         contract=contract.FINGERPRINT,
@@ -299,7 +309,7 @@ def make_manifest(
         sources=suites.source_hashes(list(planned.workloads.values())) | hashed,
         environments={target: environment.facts for target, environment in environments.items()},
         workers={},
-        notes=(*notes, *note_keras(planned), *note_variables(variables)),
+        notes=(*notes, *xla, *note_keras(planned), *note_variables(variables)),
         variables=variables,
         hosts=(),
     )

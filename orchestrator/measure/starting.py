@@ -85,6 +85,7 @@ class WorkerStarter:
             results=output.create_results_folder(slot.target, slot.parts),
             log=output.create_worker_log(slot.target),
             own_workloads=revised or self._session.own_workloads,
+            xla_code=output.create_xla_folder(slot.target) if plan.keeps_xla_code else None,
             seed=seed_of_round(plan.seed, number),
             large=list_data(plan) if revised else plan.large,
             workers=1 if plan.exclusive else len(self._slots),

@@ -55,6 +55,8 @@ class Plan:
     threads: tuple[int, int] | None
     # No dataset is tuned while it is read, unless its own options say so.
     untuned_datasets: bool
+    # The code that XLA compiles is kept until the run ends: only the first replicate of a target compiles.
+    keeps_xla_code: bool
     timeout_s: float
     isolation: Isolation
     cpus: tuple[int, ...] | None

@@ -17,7 +17,7 @@ from orchestrator.plan.request import suite_name
 DECISIVE = frozenset(
     (
         "--workload-folder", "--gpus", "--gpu-exclusive", "--lock-clocks", "--base", "--threads", "--cpuset",
-        "--memory", "--judge", "--untuned-datasets",
+        "--memory", "--judge", "--untuned-datasets", "--keep-xla-code",
     )
 )  # fmt: skip
 NOTHING = versions.ResolvedVersions(versions=(), names={})

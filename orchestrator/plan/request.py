@@ -170,6 +170,7 @@ class PlannedRun:
             seed=self.seed,
             threads=options.threads,
             untuned_datasets=options.untuned_datasets,
+            keeps_xla_code=options.environments.keeps_xla_code,
             timeout_s=options.timeout_s,
             isolation=self.isolate(engine),
             cpus=options.environments.cpus,

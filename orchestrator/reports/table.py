@@ -113,7 +113,11 @@ def describe_machine(evaluation: Evaluation) -> str:
     gpus = _name_gpus(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
     cpu = re.sub(r"\(R\)|\(TM\)| Processor$", "", str(host.get("cpu")))
     place = f"{plan.engine} · {gpus or plan.device} · {cpu}, {host.get('usable_cores')} cores"
-    unusual = ("datasets untuned" if plan.untuned_datasets else "", "judged by CPU time" if plan.judge == "cpu" else "")
+    unusual = (
+        "datasets untuned" if plan.untuned_datasets else "",
+        "XLA code kept" if plan.keeps_xla_code else "",
+        "judged by CPU time" if plan.judge == "cpu" else "",
+    )
     return " · ".join(filter(None, (place, *unusual)))
 
 

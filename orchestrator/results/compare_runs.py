@@ -355,6 +355,7 @@ def _setting(run: Run) -> dict[str, str]:
         "isolation": plan.isolation,
         "threads": plan.threads and ",".join(map(str, plan.threads)),
         "datasets": "not tuned" if plan.untuned_datasets else None,
+        "XLA code": "kept" if plan.keeps_xla_code else None,
         "cpus": plan.cpus and ",".join(map(str, plan.cpus)),
         "memory_mb": plan.memory_mb,
         "runtime": plan.runtime or None,

@@ -30,6 +30,7 @@ PLAN_PROPERTIES = {
     "judge": "judged time (--judge)",
     "threads": "threads",
     "untuned_datasets": "tuning of datasets (--untuned-datasets)",
+    "keeps_xla_code": "keeping of XLA's code (--keep-xla-code)",
     "isolation": "isolation",
     "metrics": "metrics",
     "outputs": "comparison of results",

@@ -29,6 +29,8 @@ class WorkerOutput:
         self.results = path / "results"
         self.settled = path / "streams"
         self.logs = path / "logs"
+        # It is removed when the run ends.
+        self.xla_code = path / "xla"
         self._record = record
         self._read_entries = read_entries
 
@@ -50,6 +52,14 @@ class WorkerOutput:
         with writing_in(self.path, f"results/{folder.name}"):
             self.results.mkdir(exist_ok=True)
             folder.mkdir(mode=0o700)
+        return folder
+
+    def create_xla_folder(self, target: Target) -> Path:
+        """Return the folder in which all workers of a target keep the code that XLA compiles."""
+        folder = self.xla_code / str(target)
+        with writing_in(self.path, f"{self.xla_code.name}/{folder.name}"):
+            self.xla_code.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
         return folder
 
     def create_worker_log(self, target: Target) -> Path:

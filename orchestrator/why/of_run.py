@@ -51,6 +51,7 @@ def ask_about_run(
             cpus=plan.cpus,
             memory_mb=plan.memory_mb,
             runtime=plan.runtime,
+            keeps_xla_code=plan.keeps_xla_code,
             variables=tuple(manifest.variables.items()),
         ),
         rounds=rounds,

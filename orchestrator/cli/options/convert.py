@@ -51,6 +51,7 @@ def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: Installat
         python_downloads=not installation.no_python_downloads,
         cpus=parse.cpus(machine.cpuset) if machine.cpuset else None,
         memory_mb=parse.memory_mb(machine.memory) if machine.memory else None,
+        keeps_xla_code=machine.keep_xla_code,
         variables=tuple(find_of_tensorflow().items()) if machine.inherit_env else (),
     )
 

@@ -40,6 +40,14 @@ class MachineFlags(Group):
             "fit. Reading may become slower. A dataset whose own options set autotune keeps that.",
         ),
     ] = False
+    keep_xla_code: Annotated[
+        bool,
+        typer.Option(
+            "--keep-xla-code",
+            help="Keep the code that XLA compiles until the run ends: only the first replicate of a version compiles. "
+            "First calls become shorter.",
+        ),
+    ] = False
     cpuset: Annotated[
         str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.", metavar="CPUS")
     ] = None

@@ -37,6 +37,7 @@ from orchestrator.terminal.text import LogCleaner
 
 ROOT = "/tfcompare"
 # This folder is in memory, and is the only writable one inside apart from the mounts.
+XLA_CODE = f"{ROOT}/xla"
 SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
@@ -65,6 +66,7 @@ class Spec:
     # These are the names of the GPUs to request; without names, all GPUs are requested.
     devices: tuple[str, ...] = ()
     jit: Path | None = None
+    xla_code: Path | None = None
     large: tuple[LargeFile, ...] = ()
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
@@ -132,8 +134,8 @@ def _read_start(pid: int) -> str:
 def create(client: docker.DockerClient, spec: Spec) -> str:
     """Create a container and return its id.
 
-    It has no network, a read-only file system, no capabilities and one writable folder. With a GPU there is a second
-    writable folder, for the code that the GPU's driver compiles.
+    It has no network, a read-only file system, no capabilities and one writable folder. There may be two more, for the
+    code that the GPU's driver compiles and for that of XLA.
     """
     # An engine refuses to mount a folder that it does not see, whereas a bind would make an empty one.
     mounted = host_paths.mounts(client)
@@ -152,7 +154,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         mounts.append(mount(contract.LIBRARY, spec.library))
     layers = list(dict.fromkeys(layer.folder for layer in spec.layers.values() if layer.folder))
     mounts += [mount(f"layers/{place}", folder) for place, folder in enumerate(layers)]
-    for name, writable in (("results", spec.results), ("jit", spec.jit)):
+    for name, writable in (("results", spec.results), ("jit", spec.jit), ("xla", spec.xla_code)):
         if writable:
             hand_over(writable, user)
             mounts.append(mount(name, writable, read_only=False))
@@ -285,11 +287,12 @@ class ContainerChannel:
     """
 
     def __init__(
-        self, client: docker.DockerClient, container: str, version: str, log: Path, results: Path | None = None
-    ) -> None:
+        self, client: docker.DockerClient, container: str, version: str, log: Path, results: Path | None = None,
+        xla_code: Path | None = None,
+    ) -> None:  # fmt: skip
         self._api = client.api
         self._container = container
-        self._files = WorkerFiles(log, results)
+        self._files = WorkerFiles(log, results, xla_code)
         self._log = Log(self._files)
         self._lines = Lines()
         self._reader = threading.Thread(target=self._read, daemon=True)

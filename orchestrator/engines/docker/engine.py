@@ -12,7 +12,7 @@ from orchestrator.catalog import architectures, lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.engines import BUILD_TIME, SOURCE, WHEELS, Outlook, StartedWorker, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.cuda_libraries import find_variables
+from orchestrator.engines.cuda_libraries import find_variables, keep_xla_code
 from orchestrator.engines.docker import container, image, limits, nvidia, own_image, probe, uv_container
 from orchestrator.engines.docker.client import Clients, asking, connect_engine, find_root_cause
 from orchestrator.engines.docker.uv_container import UvInContainer
@@ -59,6 +59,7 @@ class DockerEnvironment:
         asked = {**dict(self.options.variables), **self.facts.variables}
         packaged = self.options.gpu and not self.own_image
         libraries = find_variables(self.facts, image.PREFIX, asked) if packaged else {}
+        kept = keep_xla_code(self.facts, container.XLA_CODE, asked) if paths.xla_code else {}
         spec = container.Spec(
             image=self.facts.identity,
             version=self.facts.target,
@@ -69,13 +70,14 @@ class DockerEnvironment:
             results=paths.results,
             gpu=self.options.gpu_request if self.options.gpu else None,
             devices=self.devices,
+            xla_code=paths.xla_code,
             jit=nvidia.jit_folder(self.facts.identity, self.options.chosen_gpus) if self.options.gpu else None,
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
             runtime=self.options.runtime,
             seed=paths.seed,
             workers=paths.workers,
-            variables={**asked, **libraries},
+            variables={**asked, **libraries, **kept},
             own_image=self.own_image,
             library=self.library,
             layers=paths.layers,
@@ -87,7 +89,8 @@ class DockerEnvironment:
                 raise EnvironmentFailed(
                     "its image was removed", "start a new run, which makes it again", target=self.facts.target
                 ) from error
-        channel = container.ContainerChannel(client, container_id, self.facts.target, paths.log, paths.results)
+        written = (paths.log, paths.results, paths.xla_code)
+        channel = container.ContainerChannel(client, container_id, self.facts.target, *written)
         own = (f"{container.ROOT}/own",) if paths.own_workloads else ()
         folders = (f"{container.ROOT}/workloads/suite", *own)
         name = self.facts.details.get("tag") or self.facts.details.get("image", "")

@@ -32,7 +32,7 @@ from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.child_environment import pass_variables
 from orchestrator.engines import BUILD_TIME, SOURCE, WHEELS, Outlook, StartedWorker, WorkerPaths, build_errors
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
+from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables, keep_xla_code
 from orchestrator.engines.docker.limits import share_processes
 from orchestrator.engines.environment import WHEEL, worker_variables
 from orchestrator.engines.folder_lock import FolderLock, exclusive, wait
@@ -92,12 +92,14 @@ class VenvEnvironment:
         # A user's keras.json, or files that another run has left, must not affect some versions and not others.
         asked = {**dict(self.options.variables), **self.facts.variables}
         variables = {**(self._add_gpu(asked) if self.options.gpu else asked), **describe_layers(paths.layers)}
+        if paths.xla_code:
+            variables |= keep_xla_code(self.facts, str(paths.xla_code.resolve()), asked)
         own = {"HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
         env = {**worker_variables(paths.seed, variables), **own}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         limits = (self.options.cpus, self.options.memory_mb, paths.results, share_processes(paths.workers))
         try:
-            channel = ProcessChannel(argv, env, paths.log, *limits)
+            channel = ProcessChannel(argv, env, paths.log, *limits, xla_code=paths.xla_code)
         except OSError as error:
             raise self._explain_start(argv[0], error) from error
         users = (str(paths.own_workloads.resolve()),) if paths.own_workloads else ()

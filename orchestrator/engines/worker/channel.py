@@ -123,8 +123,9 @@ class ProcessChannel:
         memory_mb: int | None = None,
         results: Path | None = None,
         tasks: int = WORKER_TASKS,
+        xla_code: Path | None = None,
     ) -> None:
-        self._files = WorkerFiles(log, results)
+        self._files = WorkerFiles(log, results, xla_code)
         # Forked replicates end without cleaning up, and AutoGraph leaves a file for each function that it has read.
         self._scratch = Scratch()
         try:

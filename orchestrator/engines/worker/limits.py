@@ -13,15 +13,18 @@ from orchestrator.terminal.text import LogCleaner
 MOST_LOG_BYTES, KEPT_LOG_BYTES = 10 * 2**20, 5 * 2**20
 # A worker writes one file. More files than this, or deeper folders, cannot be results.
 MOST_ENTRIES, DEEPEST = 500, 8
+# XLA keeps a file for each function that it compiles.
+MOST_CODE_ENTRIES = 5000
 EVERY_S = 1.0
 
 
 @dataclass
 class WorkerFiles:
-    """The files of a worker; without results, only its log is limited."""
+    """The files of a worker: its log and, as far as it has them, its results and the code of XLA."""
 
     log: Path
     results: Path | None = None
+    xla_code: Path | None = None
     _checked: float = field(default_factory=time.monotonic)
 
     def check_if_due(self) -> None:
@@ -30,11 +33,15 @@ class WorkerFiles:
             self.check()
 
     def check(self) -> None:
-        """Cut the log back to its end if it is too long; raise ContractError if there is too much in the results."""
+        """Cut the log back to its end if it is too long; raise ContractError if there is too much in a folder."""
         self._checked = time.monotonic()
         self.cut_log()
-        if self.results and (excess := describe_excess(self.results)):
-            raise contract.ContractError(f"its results folder {excess}")
+        for name, folder, most in (
+            ("its results folder", self.results, MOST_ENTRIES),
+            ("the folder for the code of XLA", self.xla_code, MOST_CODE_ENTRIES),
+        ):
+            if folder and (excess := describe_excess(folder, most_entries=most)):
+                raise contract.ContractError(f"{name} {excess}")
 
     def cut_log(self) -> None:
         files.cut_to_end(self.log, MOST_LOG_BYTES, KEPT_LOG_BYTES)
@@ -46,20 +53,20 @@ class WorkerFiles:
         self.cut_log()
 
 
-def describe_excess(results: Path, most_bytes: int = contract.LARGEST_FILE) -> str:
-    """Describe how a results folder exceeds its limits, or return ''; an unreadable folder also counts as excess."""
+def describe_excess(folder: Path, most_bytes: int = contract.LARGEST_FILE, most_entries: int = MOST_ENTRIES) -> str:
+    """Describe how a folder of a worker exceeds its limits, or return ''; an unreadable one also counts as excess."""
     entries = taken = 0
     waiting: list[tuple[str, ...]] = [()]
     while waiting:
         parts = waiting.pop()
         try:
-            with files.open_folder(results, *parts) as handle, os.scandir(handle) as found:
+            with files.open_folder(folder, *parts) as handle, os.scandir(handle) as found:
                 for entry in found:
                     status = entry.stat(follow_symlinks=False)
                     entries += 1
                     taken += status.st_blocks * 512
-                    if entries > MOST_ENTRIES:
-                        return f"holds more than {MOST_ENTRIES} files"
+                    if entries > most_entries:
+                        return f"holds more than {most_entries} files"
                     if taken > most_bytes:
                         return f"takes more than {most_bytes / 2**20:.0f} MiB"
                     if stat.S_ISDIR(status.st_mode):

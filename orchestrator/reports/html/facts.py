@@ -63,6 +63,7 @@ def setting(evaluation: Evaluation) -> list[tuple[str, str]]:
         "seed": plan.seed,
         "threads": plan.threads and f"{plan.threads[0]} between, {plan.threads[1]} inside operations",
         "datasets": "not tuned, unless their options say so" if plan.untuned_datasets else None,
+        "code of XLA": "kept until the run ended" if plan.keeps_xla_code else None,
         "CPUs": plan.cpus and ", ".join(map(str, plan.cpus)),
         "memory": plan.memory_mb and f"{plan.memory_mb} MiB",
         "budget": plan.budget_s and f"{plan.budget_s:g} s",

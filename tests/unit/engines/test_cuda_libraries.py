@@ -7,7 +7,14 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog import lockfile
-from orchestrator.engines.cuda_libraries import COMPILER_FOLDER, FOLDERS, add_driver, code_variables, find_variables
+from orchestrator.engines.cuda_libraries import (
+    COMPILER_FOLDER,
+    FOLDERS,
+    add_driver,
+    code_variables,
+    find_variables,
+    keep_xla_code,
+)
 from orchestrator.model import EnvironmentFacts
 from tests.support.builders import environment_facts
 
@@ -92,3 +99,15 @@ def test_only_a_folder_with_the_driver_is_taken_from_the_shell(tmp_path: Path, m
 
 def test_compiled_code_has_a_folder_and_a_bound():
     assert code_variables("/there") == {"CUDA_CACHE_PATH": "/there", "CUDA_CACHE_MAXSIZE": "4294967296"}
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize(("number", "can"), [("1.15", False), ("2.13", False), ("2.16", True), ("2.21", True)])
+def test_xla_keeps_its_code_where_the_release_can(number: str, can: bool, device: str):
+    found = keep_xla_code(facts_of(number, device), "/there", {})
+    assert found == ({"TF_XLA_FLAGS": '--tf_xla_persistent_cache_directory="/there"'} if can else {})
+
+
+def test_a_target_keeps_its_own_flags_of_xla_and_a_folder_may_have_any_name():
+    found = keep_xla_code(facts_of("2.20", "cpu"), '/a "b" c\\d', {"TF_XLA_FLAGS": "--tf_xla_auto_jit=2"})
+    assert found == {"TF_XLA_FLAGS": r'''--tf_xla_auto_jit=2 --tf_xla_persistent_cache_directory="/a \"b\" c\\d"'''}
