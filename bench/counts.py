@@ -62,10 +62,8 @@ def section(program: RunCounts = FULL) -> Section:
         if kept is None:
             path = store.run(name, lambda path: measure(path, targets, selected, seed, busy=busy))
             judged = judge_run(RunFolder.open(path))
-            kept = {
-                metric: [each.verdict for each in judged.metrics.get(metric, ()) if each.pair.across]
-                for metric in COUNTS
-            }
+            kept = {metric: [each.verdict for each in judged.metrics[metric]] for metric in COUNTS}
+            assert all(kept.values()), f"{path}: nothing was counted"
             store.write(name, kept)
             print(f"counts: {name}: {kept}, {seconds_of(path):.0f} s", file=sys.stderr)
         return kept
