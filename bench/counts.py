@@ -37,7 +37,7 @@ class RunCounts:
     selected: tuple[str, ...] = ()
 
 
-FULL = RunCounts(6, 20)
+FULL = RunCounts(21, 20)
 TINY = RunCounts(1, 1, ("power[style=function]",))
 
 
