@@ -99,7 +99,7 @@ INJECTED: Mapping[str, Asked] = {
     ),
     "a TensorFlow that sleeps": Asked("2.14 py=3.11", f"2.15 py=3.11 {DECOYS}", PAUSE, ("TensorFlow ...",)),
     "two at once": Asked(
-        f"2.20 py=3.11 numpy=={NUMPY}", f"2.20 py=3.11 numpy=={NUMPY}.post1 {DECOYS} SLOW=1", LAYER,
+        f"2.20 py=3.11 numpy=={NUMPY}", f"2.20 py=3.11 numpy=={NUMPY}.post1 {DECOYS} SLOW=1 as both", LAYER,
         (f"numpy {NUMPY} -> {NUMPY}.post1", "SLOW none -> 1"),
     ),
     "two that cancel each other": Asked(
