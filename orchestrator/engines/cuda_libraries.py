@@ -53,15 +53,19 @@ def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str])
     return found
 
 
-def keeps_xla_code(facts: EnvironmentFacts) -> bool:
-    """Return whether the TensorFlow of an environment can keep the code that XLA compiles."""
+def keeps_xla_code(facts: EnvironmentFacts, own: Mapping[str, str]) -> bool:
+    """Return whether the TensorFlow of an environment can keep XLA's code; `own` are the variables of its target.
+
+    Flags that do not begin with a dash are the name of a file with flags, to which none can be added.
+    """
     tensorflow = _find_tensorflow(_strip_suffixes(facts.packages))
-    return tensorflow is not None and tensorflow >= KEEPS_XLA_CODE
+    flags = own.get("TF_XLA_FLAGS", "")
+    return tensorflow is not None and tensorflow >= KEEPS_XLA_CODE and (not flags or flags.startswith("-"))
 
 
 def keep_xla_code(facts: EnvironmentFacts, folder: str, own: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable that keeps XLA's code in a folder, if the TensorFlow can; `own` are those of its target."""
-    if not keeps_xla_code(facts):
+    """Return the variable that keeps XLA's code in a folder, if the TensorFlow can."""
+    if not keeps_xla_code(facts, own):
         return {}
     quoted = folder.replace("\\", "\\\\").replace('"', '\\"')
     return {"TF_XLA_FLAGS": _join(" ", own.get("TF_XLA_FLAGS"), f'{XLA_CODE_FLAG}"{quoted}"')}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from orchestrator import files
 from orchestrator.errors import TfCompareError
 from orchestrator.machine.gpu_clocks import hold_clocks
 from orchestrator.machine.host import moment
@@ -93,8 +92,6 @@ def measure_rounds(session: Session, rounds: RoundRange, progress: Progress) -> 
         folder.record(finished)
         folder.sync_journal()
 
-    # Workers end before this.
-    session.held.callback(files.remove_tree, folder.worker_output.xla_code)
     with hold_clocks(session.plan.gpus, session.plan.lock_mhz), employ(session, record_end) as employed:
         employed.start(rounds.first_round)
         begun = time.monotonic()

@@ -254,12 +254,15 @@ def note_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
     return (f"variables of your shell reached every target: {', '.join(named)}",) if named else ()
 
 
-def note_xla_code(environments: Mapping[Target, Environment]) -> tuple[str, ...]:
-    """Say which targets cannot keep the code that XLA compiles."""
-    unable = [str(target) for target, each in environments.items() if not keeps_xla_code(each.facts)]
-    if not unable:
-        return ()
-    return (f"XLA compiles in every replicate of {', '.join(unable)}: it keeps its code from {KEEPS_XLA_CODE} on",)
+def note_xla_code(environments: Mapping[Target, Environment], variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Say which targets cannot keep the code that XLA compiles; `variables` of the caller reached every target."""
+    unable = [
+        str(target)
+        for target, each in environments.items()
+        if not keeps_xla_code(each.facts, {**variables, **each.facts.variables})
+    ]
+    advice = f"it keeps its code from {KEEPS_XLA_CODE} on, unless TF_XLA_FLAGS names a file"
+    return (f"XLA compiles in every replicate of {', '.join(unable)}: {advice}",) if unable else ()
 
 
 def note_keras(planned: PlannedRun) -> tuple[str, ...]:
@@ -300,7 +303,7 @@ def make_manifest(
     hashed = pinned.hash_all_data(large) if planned.options.hash_data else {}
     notes = judge_notes(planned.fitting.notes, environments)
     variables = dict(planned.options.environments.variables)
-    xla = note_xla_code(environments) if planned.options.environments.keeps_xla_code else ()
+    xla = note_xla_code(environments, variables) if planned.options.environments.keeps_xla_code else ()
     return Manifest(
         tool=find_own_number(),
         contract=contract.FINGERPRINT,

@@ -259,6 +259,8 @@ def employ(
 ) -> Iterator[RunningWorkers]:
     """Yield the workers of a run, and end them whatever happens; then call `at_end`, with interrupts held back."""
     employed = RunningWorkers(session, Workers(session))
+    output = session.folder.worker_output
+    output.remove_xla_code()
     try:
         yield employed
         employed.workers.stop()
@@ -269,6 +271,7 @@ def employ(
     finally:
         with interrupts.hold():
             employed.workers.kill()
+            output.remove_xla_code()
             at_end(employed)
 
 

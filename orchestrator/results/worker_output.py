@@ -29,7 +29,6 @@ class WorkerOutput:
         self.results = path / "results"
         self.settled = path / "streams"
         self.logs = path / "logs"
-        # It is removed when the run ends.
         self.xla_code = path / "xla"
         self._record = record
         self._read_entries = read_entries
@@ -61,6 +60,10 @@ class WorkerOutput:
             self.xla_code.mkdir(mode=0o700, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
         return folder
+
+    def remove_xla_code(self) -> None:
+        """Remove the code of XLA, whoever put it there: code in a stranger's run folder must reach no worker."""
+        files.remove_tree(self.xla_code)
 
     def create_worker_log(self, target: Target) -> Path:
         """Return the log of a version's workers; create its folder again if a user has removed it."""

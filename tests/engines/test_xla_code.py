@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import run_command
 from tests.support.end_to_end import compare
 
 # It tells which files XLA has kept, and when they were written, before and after its first call.
@@ -81,7 +82,23 @@ def test_the_first_replicate_compiles_and_the_others_load_its_code(
     assert others
     assert {*others} == {(code, code)}
     assert {*told(run, "2.13.0")} == {("none", "none")}
-    assert "XLA compiles in every replicate of 2.13.0: it keeps its code from 2.16 on" in " ".join(answer["warnings"])
+    assert "XLA compiles in every replicate of 2.13.0: it keeps its code from 2.16 on, " in " ".join(answer["warnings"])
+    assert not (run / "xla").exists()
+
+
+def test_code_that_a_stranger_left_in_a_run_reaches_no_worker(tfcompare: str, own: Path) -> None:
+    run = own / "run"
+    flags = ("--versions", "2.16,2.20", "--workload-folder", own, *FLAGS, "--engine", "venv", "--keep-xla-code")
+    exit_code, _, stderr = compare(tfcompare, *map(str, flags), "--output", str(run))
+    assert exit_code == 0, stderr
+    before = len(told(run, "2.20.0"))
+    (run / "xla" / "2.20.0").mkdir(parents=True)
+    (run / "xla" / "2.20.0" / "code.pb").touch()
+    done = run_command(tfcompare, "run", "--resume", run, "--rounds", "2", "--workload-folder", own)
+    assert done.returncode == 0, done.stderr
+    found = told(run, "2.20.0")[before:]
+    assert found[0][0] == "empty"
+    assert not any("code.pb" in word for each in found for word in each)
     assert not (run / "xla").exists()
 
 

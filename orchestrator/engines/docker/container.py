@@ -36,8 +36,8 @@ from orchestrator.model import GpuRequest, LargeFile
 from orchestrator.terminal.text import LogCleaner
 
 ROOT = "/tfcompare"
+XLA_CODE = "xla"
 # This folder is in memory, and is the only writable one inside apart from the mounts.
-XLA_CODE = f"{ROOT}/xla"
 SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
@@ -154,7 +154,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         mounts.append(mount(contract.LIBRARY, spec.library))
     layers = list(dict.fromkeys(layer.folder for layer in spec.layers.values() if layer.folder))
     mounts += [mount(f"layers/{place}", folder) for place, folder in enumerate(layers)]
-    for name, writable in (("results", spec.results), ("jit", spec.jit), ("xla", spec.xla_code)):
+    for name, writable in (("results", spec.results), ("jit", spec.jit), (XLA_CODE, spec.xla_code)):
         if writable:
             hand_over(writable, user)
             mounts.append(mount(name, writable, read_only=False))

@@ -59,7 +59,7 @@ class DockerEnvironment:
         asked = {**dict(self.options.variables), **self.facts.variables}
         packaged = self.options.gpu and not self.own_image
         libraries = find_variables(self.facts, image.PREFIX, asked) if packaged else {}
-        kept = keep_xla_code(self.facts, container.XLA_CODE, asked) if paths.xla_code else {}
+        kept = keep_xla_code(self.facts, f"{container.ROOT}/{container.XLA_CODE}", asked) if paths.xla_code else {}
         spec = container.Spec(
             image=self.facts.identity,
             version=self.facts.target,

@@ -108,6 +108,10 @@ def test_xla_keeps_its_code_where_the_release_can(number: str, can: bool, device
     assert found == ({"TF_XLA_FLAGS": '--tf_xla_persistent_cache_directory="/there"'} if can else {})
 
 
+def test_a_file_of_flags_gets_no_more_of_them():
+    assert keep_xla_code(facts_of("2.20", "cpu"), "/there", {"TF_XLA_FLAGS": "/my/flags"}) == {}
+
+
 def test_a_target_keeps_its_own_flags_of_xla_and_a_folder_may_have_any_name():
     found = keep_xla_code(facts_of("2.20", "cpu"), '/a "b" c\\d', {"TF_XLA_FLAGS": "--tf_xla_auto_jit=2"})
     assert found == {"TF_XLA_FLAGS": r'''--tf_xla_auto_jit=2 --tf_xla_persistent_cache_directory="/a \"b\" c\\d"'''}
