@@ -62,7 +62,7 @@ class WorkerOutput:
         return folder
 
     def remove_xla_code(self) -> None:
-        """Remove the code of XLA, whoever put it there: code in a stranger's run folder must reach no worker."""
+        """Remove the code of XLA; what lies in the run folder of a stranger must reach no worker."""
         files.remove_tree(self.xla_code)
 
     def create_worker_log(self, target: Target) -> Path:
