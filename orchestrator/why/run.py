@@ -1,6 +1,7 @@
 """The course of a question: the ends, one ladder after another, the remedies, the release, and the profile."""
 
 import shlex
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -163,6 +164,7 @@ def resume(folder: Path, question: WhyQuestion | None = None, index_url: str | N
 def answer(folder: Path, state: WhyState, view: View, actions: WhyActions | None = None) -> WhyOutcome:
     """Measure until the question is answered or its time is over; every step is kept."""
     asker = _Asker(folder, state, DeduplicatingView(view), actions or WhyActions())
+    is_new = not folder.exists()
     with files.writing(f"the folder {folder}", "choose another --output"):
         for part in (STEPS, "logs"):
             (folder / part).mkdir(parents=True, exist_ok=True)
@@ -175,6 +177,11 @@ def answer(folder: Path, state: WhyState, view: View, actions: WhyActions | None
             if not asker.state.ladders:
                 raise
             error = type(stop)(f"{stop}\ncontinue with: {shlex.join(['tfcompare', 'why', '--resume', str(folder)])}")
+        except (UsageError, NothingSelected):
+            # The mended question goes to the same --output.
+            if is_new and not asker.state.ladders:
+                shutil.rmtree(folder)
+            raise
     return WhyOutcome(asker.state, asker._explain(), folder, error)
 
 

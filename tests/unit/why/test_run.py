@@ -235,6 +235,15 @@ def test_a_folder_of_another_question_or_of_a_changed_one_is_refused(monkeypatch
     assert "target: 2.13.0 A=1" in state.list_settings(run.resume(tmp_path / "why"))
 
 
+def test_a_question_with_a_wrong_name_leaves_no_folder_in_the_way_of_the_right_one(monkeypatch, tmp_path: Path):
+    folder = tmp_path / "why"
+    with pytest.raises(UsageError, match=r"2\.99"):
+        ask(monkeypatch, folder, World({}), "2.99")
+    assert not folder.exists()
+    answer, _, _ = ask(monkeypatch, folder, World({"B=1": 2.0}), "2.13 A=1 B=1")
+    assert blamed(answer) == ["B none -> 1"]
+
+
 def test_the_answer_fits_a_screen_and_says_how_to_continue(monkeypatch, tmp_path: Path):
     from orchestrator.terminal.text import render_plain
 
