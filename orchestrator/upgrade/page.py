@@ -20,8 +20,16 @@ from orchestrator.upgrade.report import (
 )
 
 PAGE = "report.html"
-COLUMNS = ("", "{old}", "{new}", "Change", "Interval", "Verdict", "Cases")
-RIGHT = (False, True, True, True, True, False, False)
+# The last is for several cases.
+COLUMNS = (
+    TableColumn("what", ""),
+    TableColumn("old", "{old}", figure=True),
+    TableColumn("new", "{new}", figure=True),
+    TableColumn("change", "Change", figure=True),
+    TableColumn("interval", "Interval", figure=True),
+    TableColumn("verdict", "Verdict"),
+    TableColumn("cases", "Cases"),
+)
 
 
 def write_upgrade_page(answer: UpgradeAnswer) -> Path:
@@ -32,10 +40,6 @@ def write_upgrade_page(answer: UpgradeAnswer) -> Path:
 
 def render_upgrade_page(answer: UpgradeAnswer) -> str:
     state, (old, new) = answer.outcome.state, answer.names
-    names = ("what", "old", "new", "change", "interval", "verdict", "cases")
-    columns = tuple(
-        TableColumn(name, title, right) for name, title, right in zip(names, _headers(answer), RIGHT, strict=True)
-    )
     lines = tuple(PageLine(cells, _name_verdict(cells[5])) for cells in _read_rows(answer))
     return render_answer(
         AnswerPage(
@@ -53,19 +57,21 @@ def render_upgrade_page(answer: UpgradeAnswer) -> str:
             ],
             notes=state.notes,
             figures=[],
-            tables=[PageTable("What changes, in the case where it is worst", columns, lines)],
+            tables=[PageTable("What changes, in the case where it is worst", _read_columns(answer), lines)],
         )
     )
 
 
-def _headers(answer: UpgradeAnswer) -> tuple[str, ...]:
+def _read_columns(answer: UpgradeAnswer) -> tuple[TableColumn, ...]:
     old, new = answer.names
-    return tuple(title.format(old=old, new=new) for title in COLUMNS)
+    columns = COLUMNS if answer.has_several_cases else COLUMNS[:-1]
+    return tuple(column._replace(header=column.header.format(old=old, new=new)) for column in columns)
 
 
 def _read_rows(answer: UpgradeAnswer) -> list[tuple[str, ...]]:
     rows = [tuple(_plain(cell) for cell in read_cells(answer, row)) for row in answer.aspects]
-    return [*rows, ("what dies", *count_dead(answer), "", "", "", "")]
+    count = len(_read_columns(answer))
+    return [row[:count] for row in (*rows, ("what dies", *count_dead(answer), "", "", "", ""))]
 
 
 def _plain(cell: str | Text) -> str:
@@ -79,8 +85,9 @@ def _name_verdict(text: str) -> str:
 
 def render_upgrade_markdown(answer: UpgradeAnswer) -> str:
     """Return the page as Markdown, in which every text from elsewhere is quoted."""
-    rule = "|".join("---:" if right else "---" for right in RIGHT)
-    table = [f"|{'|'.join(f' {code(title) if title else title} ' for title in _headers(answer))}|", f"|{rule}|"]
+    columns = _read_columns(answer)
+    titles = [f" {code(column.header) if column.header else ''} " for column in columns]
+    table = [f"|{'|'.join(titles)}|", f"|{'|'.join('---:' if column.figure else '---' for column in columns)}|"]
     table += [f"|{'|'.join(f' {code(cell)} ' if cell else ' ' for cell in row)}|" for row in _read_rows(answer)]
     sections = [
         f"**{code(title)}**\n\n" + "\n".join(f"- {code(line)}" for line in lines)

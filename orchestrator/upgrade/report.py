@@ -136,6 +136,10 @@ class UpgradeAnswer:
             found += [row] if row else []
         return tuple(found)
 
+    @property
+    def has_several_cases(self) -> bool:
+        return any(row.verdicts.total() > 1 for row in self.aspects)
+
     def _read_metric(self, evaluation: Evaluation, metric: str) -> AspectRow | None:
         rows = [
             row
@@ -256,11 +260,10 @@ def describe_upgrade(answer: UpgradeAnswer) -> str:
 
 def _table(answer: UpgradeAnswer, width: int) -> Grid:
     """Return the fullest table that fits; long target names are left out first, since the page begins with them."""
-    has_several = any(row.verdicts.total() > 1 for row in answer.aspects)
     rows = [read_cells(answer, row) for row in answer.aspects]
     rows.append(("what dies", *count_dead(answer), "", "", "", ""))
     headers = ("", "old", "new", "change", "interval", "verdict", "cases")
-    most = range(len(headers) if has_several else 6)
+    most = range(len(headers) if answer.has_several_cases else 6)
     for named, places in ((answer.names, most), ((), most), ((), range(6)), ((), (0, 1, 2, 5))):
         grid = Grid(
             title=safe_text("what changes, in the case where it is worst", style="bold"),

@@ -66,7 +66,8 @@ class World(dict):
 
 def ask(
     monkeypatch: pytest.MonkeyPatch, folder: Path, world: World, new: str = "2.15", *, old: str = "2.13",
-    gates: str = GATES, remedies: bool = True, budget_s: float = 300.0, **actions: object,
+    gates: str = GATES, remedies: bool = True, budget_s: float = 300.0, cases: tuple[str, ...] = (CASE,),
+    **actions: object,
 ) -> UpgradeAnswer:  # fmt: skip
     stage = Stage(parts=world)
     offer(monkeypatch, venv=lambda options: Theatre(stage))
@@ -74,7 +75,7 @@ def ask(
         "orchestrator.upgrade.run.asking.answer",
         lambda path, state, view: _ANSWER(path, state, view, WhyActions(profile=Profiler())),
     )
-    options = RunOptions(selected=(CASE,), engine="venv", seed=7, of_gates=("import", "size"))
+    options = RunOptions(selected=cases, engine="venv", seed=7, of_gates=("import", "size"))
     question = UpgradeQuestion(
         old=old, new=new, run=options, gates=gates, budget_s=budget_s, more_s=900.0, remedies=remedies
     )
@@ -251,6 +252,18 @@ def test_the_page_is_the_same_in_every_form_and_has_at_most_sixty_lines(monkeypa
     for text in ("NOT YET", "2.14.1", "0 is deprecated"):
         assert text in page
         assert text in markdown
+
+
+def test_cases_are_counted_only_where_there_are_several(monkeypatch, tmp_path: Path):
+    one = ask(monkeypatch, tmp_path / "one", World())
+    several = ask(
+        monkeypatch, tmp_path / "several", World(), cases=(CASE, CASE.replace("call=predict", "call=predict_on_batch"))
+    )
+    for answer, counted in ((one, False), (several, True)):
+        head, rule, first = render_upgrade_markdown(answer).splitlines()[6:9]
+        assert ("Cases" in head, "2 of 2" in first) == (counted, counted)
+        assert head.count("|") == rule.count("|") == first.count("|") == (8 if counted else 7)
+        assert (">Cases<" in render_upgrade_page(answer)) == counted
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
