@@ -7,7 +7,7 @@ import typer
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import DownloadsFlags, IndexFlags, VerbosityFlags, with_options
-from orchestrator.errors import EnvironmentFailed
+from orchestrator.errors import EnvironmentFailed, NothingSelected
 from orchestrator.options import EngineOptions
 
 app = typer.Typer(
@@ -40,9 +40,16 @@ def pack_environments(
       tfcompare environments pack 2.18 2.21 --gpu -o environments.tar
     """
     from orchestrator import catalog
+    from orchestrator.catalog import targets
     from orchestrator.images import packed, sizes
 
-    named = catalog.resolve_versions([name for text in versions for name in parse.parse_names(text)], fewest=1)
+    names = [name for text in versions for name in parse.parse_names(text)]
+    if not all(map(targets.is_plain, names)):
+        raise NothingSelected(
+            f"{' '.join(versions)}: a target with changes cannot be packed. Pack its version, and for its packages "
+            "carry a folder of wheels over, which --wheelhouse names there"
+        )
+    named = catalog.resolve_versions(names, fewest=1)
     options = EngineOptions(
         gpu=gpu,
         ca_bundle=installation.ca_bundle,
