@@ -26,9 +26,13 @@ MOST_LABELS = 30
 
 
 def draw_levels(
-    releases: Sequence[AtlasRelease], levels: dict[str, AtlasRatio], steps: dict[str, AtlasRatio], label: str
+    releases: Sequence[AtlasRelease],
+    reference: str,
+    levels: dict[str, AtlasRatio],
+    steps: dict[str, AtlasRatio],
+    label: str,
 ) -> Markup:
-    """Draw the level of each release against the newest, with its interval, and a mark above each certain step."""
+    """Draw the level of each release against the reference, with its interval, and a mark above each certain step."""
     known = [(place, levels[each.name]) for place, each in enumerate(releases) if each.name in levels]
     ends = [value for _, each in known for value in (each.ratio, each.ci_low, each.ci_high)]
     scale = fit_scale([*ends, 1.0])
@@ -36,7 +40,8 @@ def draw_levels(
     points = [
         (_across(place, last), _down(scale, each.ratio or 1.0)) for place, each in known if each.ratio is not None
     ]
-    points.append((_across(last, last), _down(scale, 1.0)))
+    if releases[-1].name == reference:
+        points.append((_across(last, last), _down(scale, 1.0)))
     grid = "".join(f"M0 {_down(scale, value)}H{WIDTH}" for value, _ in scale.ticks(MOST_TICKS))
     bars = "".join(
         f"M{_across(place, last)} {_down(scale, each.ci_low)}V{_down(scale, each.ci_high)}"

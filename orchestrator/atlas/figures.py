@@ -30,6 +30,12 @@ MOST_RELEASES, MOST_CASES = 300, 2000
 CHARTED: tuple[Metric, ...] = (TIME, "first", "memory")
 
 
+def shorten_release(name: str) -> str:
+    """Return the name for the head of a column: `2.13`, or the release of a package that was varied."""
+    number = name.rpartition("==")[2]
+    return number.removesuffix(".0") if number.count(".") > 1 else number
+
+
 @dataclass(frozen=True, kw_only=True)
 class AtlasRelease:
     """A release as it was measured: the name of its target, and what is installed in it."""
@@ -44,9 +50,7 @@ class AtlasRelease:
 
     @property
     def short(self) -> str:
-        """The name for the head of a column: `2.13`, or the release of a package that was varied."""
-        number = self.name.rpartition("==")[2] if "==" in self.name else self.name
-        return number.removesuffix(".0") if number.count(".") > 1 else number
+        return shorten_release(self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +82,7 @@ class AtlasCell:
 
 @dataclass(frozen=True, kw_only=True)
 class AtlasRatio(ReportRow):
-    """A release compared with another one: its predecessor if it is a step, and the newest if it is a level."""
+    """A release compared with another one: its predecessor if it is a step, and the reference if it is a level."""
 
     __pydantic_config__ = STRICT
 
@@ -138,7 +142,7 @@ class AtlasClaim:
 
 @dataclass(frozen=True, kw_only=True)
 class AtlasFigures:
-    """A whole atlas of one machine; releases are in order, the newest last."""
+    """A whole atlas of one machine; releases are in order, the newest last. Levels are against the reference."""
 
     __pydantic_config__ = STRICT
 
@@ -146,6 +150,7 @@ class AtlasFigures:
     built: Text
     tool: Text
     margin: float
+    reference: Text
     machine: Mapping[Text, Text]
     releases: Annotated[tuple[AtlasRelease, ...], Field(min_length=2, max_length=MOST_RELEASES)]
     cases: Annotated[tuple[AtlasCase, ...], Field(max_length=MOST_CASES)]
@@ -231,10 +236,13 @@ def _list_faults(figures: AtlasFigures) -> Iterator[str]:
     if len(figures.cells) > len(cases) * len(releases):
         yield "it has more cells than cases and releases"
     named: list[tuple[str, tuple[str, ...]]] = [(each.case, (each.release,)) for each in figures.cells]
-    others = (figures.steps, figures.levels, figures.results, figures.causes, figures.claims)
+    named += [(each.case, (each.newer,)) for each in figures.levels]
+    others = (figures.steps, figures.results, figures.causes, figures.claims)
     named += [(each.case, (each.older, each.newer)) for of_kind in others for each in of_kind]
     if unknown := next((case for case, of in named if case not in cases or not releases.issuperset(of)), None):
         yield f"it has figures of {unknown[:100]!r} in a release or a case that it does not list"
+    if any(each.older != figures.reference for each in figures.levels):
+        yield "a level is against another release than the others"
     for each in (*figures.steps, *figures.levels):
         ends = (each.ratio, each.ci_low, each.ci_high)
         if any(value is not None and not 0 < value < math.inf for value in ends):

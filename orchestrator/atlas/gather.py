@@ -65,12 +65,14 @@ def gather_figures(
     releases = _list_releases(state, measured)
     steps, levels, judged = _list_ratios(measured)
     labels = dict.fromkeys(case for each in measured for case in each.evaluation.plan.cases)
+    of_levels = (str(each.targets[-1]) for each in measured if each.unit.has_level)
     workloads = all_workloads(state.question.run.own_workloads)
     return AtlasFigures(
         title=state.question.title,
         built=f"{datetime.now(UTC):%Y-%m-%d}",
         tool=state.tool,
         margin=state.question.run.margin,
+        reference=next(of_levels, state.question.against or state.question.releases[-1]),
         machine=_describe_machine(state, measured),
         releases=tuple(releases.values()),
         cases=tuple(
@@ -102,6 +104,8 @@ def _list_releases(state: AtlasState, measured: Iterable[MeasuredUnit]) -> dict[
         manifest, plan = each.evaluation.manifest, each.evaluation.plan
         both = manifest.environments.keys() >= set(each.targets[:2])
         for place, (text, target) in enumerate(zip(each.unit.targets, each.targets, strict=False)):
+            if text not in found:
+                continue
             facts = manifest.environments.get(target)
             is_step = place == 1 and each.unit.has_step and both
             day = f"{plan.created:%Y-%m-%d}" if is_step else found[text].measured
@@ -172,7 +176,7 @@ def _make_ratio(comparison: Comparison) -> AtlasRatio:
 
 
 def _turn(ratio: AtlasRatio) -> AtlasRatio:
-    """Return the newest against a release as that release against the newest."""
+    """Return the reference against a release as that release against the reference."""
     turned: dict[VerdictName, VerdictName] = {"slower": "faster", "faster": "slower"}
     low, high = ratio.ci_low, ratio.ci_high
     difference, least, most = ratio.difference, ratio.difference_low, ratio.difference_high
@@ -195,10 +199,13 @@ def _list_cells(
 ) -> Iterator[AtlasCell]:
     """Yield one cell per case and release: that of the unit in which the release is compared with its predecessor."""
     best: dict[tuple[str, str], AtlasCell] = {}
+    names = {release.name for release in releases.values()}
     for each in measured:
         second = each.targets[1]
         for arm in each.evaluation.arms:
             key = arm.case.label, str(arm.target)
+            if key[1] not in names:
+                continue
             figures = {
                 metric: METRICS[metric].export(figure)
                 for metric, figure in arm.figures.items()

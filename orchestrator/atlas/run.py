@@ -124,6 +124,8 @@ def begin_atlas(question: AtlasQuestion, folder: Path | None, view: View) -> tup
             iter(errors.values()),
             UsageError("an atlas needs two releases or more: name them, e.g. --releases 1.14,2.0,2.13"),
         )
+    if question.against:
+        _resolve(question.against, run, view)
     for text, reason in left_out.items():
         view.say(f"{text} is left out: {reason}")
     return folder, AtlasState(
@@ -134,7 +136,7 @@ def begin_atlas(question: AtlasQuestion, folder: Path | None, view: View) -> tup
         sources=_hash_sources(run),
         question=replace(question, releases=releases),
         left_out=left_out,
-        units=make_units(releases),
+        units=make_units(releases, question.against),
     )
 
 
@@ -212,7 +214,7 @@ def plan_atlas(state: AtlasState, view: View, actions: AtlasActions | None = Non
     lines = [
         f"plan: {format_count(len(releases), 'release')} from {releases[0]} to {releases[-1]}, "
         f"{format_count(len(planned.selection.cases), 'case')}; {len(left)} of {len(state.units)} units to measure, "
-        f"each a release with the one before it and the newest{hours}"
+        f"each a release with the one before it and {question.against or 'the newest'}{hours}"
     ]
     _, engine = choose_engine(run.engine, run.isolation, run.environments, view)
     with closing(engine):

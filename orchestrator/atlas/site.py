@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from orchestrator import files
 from orchestrator.atlas import chart, feed, summary, tables
-from orchestrator.atlas.figures import AtlasCell, AtlasFigures, AtlasRatio, figures_as_json
+from orchestrator.atlas.figures import AtlasCell, AtlasFigures, AtlasRatio, figures_as_json, shorten_release
 from orchestrator.errors import UsageError
 from orchestrator.history.site.wording import page_of
 from orchestrator.metrics import METRICS, describe_verdict
@@ -111,6 +111,7 @@ def _describe_atlas(figures: AtlasFigures, pages: Mapping[str, str]) -> dict[str
         "heading": _heading(figures),
         "facts": "; ".join([*filter(None, facts), f"tfcompare {figures.tool}, built on {figures.built}"]),
         "releases": [release.short for release in figures.releases],
+        "reference": shorten_release(figures.reference),
         "rows": list(_list_matrix(figures, names, pages)),
         "steps": [_describe_step(figures, step, names, pages) for step in figures.largest[:MOST_STEPS]],
         "lines": text[3:],
@@ -156,8 +157,8 @@ def _draw_cell(
     level: AtlasRatio | None,
     cell: AtlasCell | None,
 ) -> MatrixCell:
-    is_newest = release == figures.releases[-1].name
-    shown = f"{level.ratio:.2f}" if level and level.ratio else "1" if is_newest and (step or cell) else ""
+    is_reference = release == figures.reference
+    shown = f"{level.ratio:.2f}" if level and level.ratio else "1" if is_reference and (step or cell) else ""
     words = [release]
     if cell and cell.outcome != "measured" and not (step or level):
         reason = f": {cell.reason}" if cell.reason else ""
@@ -205,7 +206,7 @@ def _describe_case(all_figures: Sequence[AtlasFigures], label: str) -> dict[str,
         "atlases": [
             {
                 "heading": _heading(each),
-                "newest": each.releases[-1].short,
+                "reference": shorten_release(each.reference),
                 "charts": list(_list_charts(each, label)),
                 "results": [
                     f"{result.newer} against {result.older}: {result.verdict}"
@@ -232,7 +233,11 @@ def _list_charts(figures: AtlasFigures, label: str) -> Iterator[dict[str, Any]]:
             "drawing": ""
             if spec.units
             else chart.draw_levels(
-                figures.releases, levels, steps, f"{title} of {label}, release by release; the table has the figures"
+                figures.releases,
+                figures.reference,
+                levels,
+                steps,
+                f"{title} of {label}, release by release; the table has the figures",
             ),
             "rows": [_describe_release(figures, label, metric, release.name) for release in figures.releases],
         }

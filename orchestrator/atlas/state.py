@@ -40,6 +40,8 @@ class AtlasQuestion:
     # Each is a target, the oldest first.
     releases: tuple[str, ...]
     run: RunOptions
+    # Levels are against this target; without one, they are against the newest release.
+    against: str = ""
     # This many of the largest steps are explained.
     explained: int = 10
 

@@ -1,4 +1,4 @@
-"""What an atlas measures together: a release, the one before it and the newest, in the same rounds. Pure."""
+"""What an atlas measures together: a release, the one before it and the reference, in the same rounds. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class AtlasUnit:
     """Targets that are measured in the same rounds, each compared with the one before it.
 
     `has_step` says that the second against the first is a step from release to release, and `has_level` that the last,
-    which is the newest release, shows the level of the one before it.
+    which is the reference, shows the level of the one before it.
     """
 
     __pydantic_config__ = STRICT
@@ -27,19 +27,20 @@ class AtlasUnit:
     has_level: bool
 
 
-def make_units(releases: Sequence[str]) -> tuple[AtlasUnit, ...]:
-    """Return the units of these releases, the oldest first."""
-    newest = releases[-1]
-    steps = [(older, newer) if newer == newest else (older, newer, newest) for older, newer in pairwise(releases)]
-    # The first release has no predecessor, so its level takes a unit. The last step has no third target; with two
-    # releases alone, it shows the level of the first.
-    targets = [(releases[0], newest), *steps] if len(steps) > 1 else steps
+def make_units(releases: Sequence[str], against: str = "") -> tuple[AtlasUnit, ...]:
+    """Return the units of these releases, the oldest first; levels are against the newest if no other is named."""
+    reference = against or releases[-1]
+    steps = [(older, newer) if newer == reference else (older, newer, reference) for older, newer in pairwise(releases)]
+    # The first release has no predecessor, so its level takes a unit. A step to the reference has no third target; with
+    # two releases alone, it shows the level of the first.
+    is_alone = len(steps) == 1 and reference == releases[-1]
+    targets = steps if is_alone else [(releases[0], reference), *steps]
     return tuple(
         AtlasUnit(
             name=f"{number:02}",
             targets=each,
-            has_step=number > 0 or len(steps) == 1,
-            has_level=number < len(targets) - 1 or len(steps) == 1,
+            has_step=number > 0 or is_alone,
+            has_level=number == 0 or len(each) > 2,
         )
         for number, each in enumerate(targets)
     )

@@ -72,6 +72,15 @@ def make_atlas(
             show_default=False,
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            help="Release to show levels against, if it is not the newest of those that are followed.",
+            metavar="VERSION",
+            show_default=False,
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -167,8 +176,13 @@ def make_atlas(
         )
         from orchestrator.atlas.state import AtlasQuestion
 
+        followed = _list_releases(releases, vary, gpu=gpu.gpu)
         question = AtlasQuestion(
-            title=title, releases=_list_releases(releases, vary, gpu=gpu.gpu), run=options, explained=explain
+            title=title,
+            releases=followed,
+            against=_find_reference(against, followed, releases, vary, gpu=gpu.gpu) if against else "",
+            run=options,
+            explained=explain,
         )
         path, state = begin_atlas(question, folder.output, verbosity.view)
     say_ignored(state.question.run.environments, verbosity.view)
@@ -216,6 +230,17 @@ def _list_releases(releases: str, vary: str | None, *, gpu: bool) -> tuple[str, 
     others = [name for name in names if name not in exact]
     numbers = [version.number for version in catalog.resolve_versions(others, fewest=0)] if others else []
     return tuple(sorted({*numbers, *exact}, key=Version))
+
+
+def _find_reference(against: str, followed: tuple[str, ...], releases: str, vary: str | None, *, gpu: bool) -> str:
+    """Return the target that levels are against, or '' if it is the newest of the releases that are followed."""
+    found = _list_releases(releases, f"{vary.partition('=')[0]}={against}", gpu=gpu) if vary else ()
+    found = found or _list_releases(against, None, gpu=gpu)
+    if len(found) != 1:
+        raise UsageError(f"--against {against}: name one release")
+    if found[0] in followed[:-1]:
+        raise UsageError(f"--against {against}: it is followed itself, and newer releases as well; name another one")
+    return "" if found[0] == followed[-1] else found[0]
 
 
 def _show(figures: "list[AtlasFigures]", site: Path, format: str, verbosity: VerbosityFlags) -> None:

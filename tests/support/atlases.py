@@ -70,14 +70,16 @@ def _is_since(release: str, since: str) -> bool:
 
 def measure(
     monkeypatch: pytest.MonkeyPatch, folder: Path, truth: Truth, *, releases: tuple[str, ...] = RELEASES,
-    budget_s: float | None = None, explained: int = 0, engine: Theatre | None = None, resume: bool = False,
-    view: View | None = None, kind: str = "venv", **actions: object,
+    against: str = "", budget_s: float | None = None, explained: int = 0, engine: Theatre | None = None,
+    resume: bool = False, view: View | None = None, kind: str = "venv", **actions: object,
 ) -> AtlasOutcome:  # fmt: skip
     """An atlas of the three cases, measured by actors."""
     stage = Stage(parts=truth)
     offer(monkeypatch, **{kind: lambda options: engine or Theatre(stage)})
     options = RunOptions(selected=CASES, engine=kind, seed=7, metrics=("first", "memory", "import", "output"))
-    question = AtlasQuestion(title="A small atlas", releases=releases, run=options, explained=explained)
+    question = AtlasQuestion(
+        title="A small atlas", releases=releases, against=against, run=options, explained=explained
+    )
     if resume:
         path, state = folder, run.resume_atlas(folder)
     else:
@@ -112,6 +114,7 @@ def figures(releases: int = 4, text: str = "") -> AtlasFigures:
         built="2026-02-03",
         tool="0.1",
         margin=0.05,
+        reference=newest,
         machine={"cpu": text or "A CPU", "engine": "venv", "device": "cpu", "usable_cores": "2", "memory_mb": "8192"},
         releases=tuple(
             AtlasRelease(name=number, python="3.11", keras=number, measured="2026-02-01" if place else "")

@@ -71,6 +71,26 @@ def test_levels_are_ratios_to_the_newest(monkeypatch, tmp_path: Path):
         assert level.verdict == ("faster" if truth < 1 else "same")
 
 
+def test_levels_against_a_release_that_is_not_followed_have_no_column_of_it(monkeypatch, tmp_path: Path):
+    truth = Truth(slow={(EAGER, "2.9.3"): 1.4, (EAGER, "2.13.0"): 2.0})
+    followed = RELEASES[:3]
+    figures = measure(monkeypatch, tmp_path / "atlas", truth, releases=followed, against="2.13.0").figures
+    assert [release.name for release in figures.releases] == list(followed)
+    assert {cell.release for cell in figures.cells} == set(followed)
+    assert named(figures) == {(EAGER, "2.8.4", "2.9.3"): "slower"}
+    assert (figures.reference, {each.older for each in figures.levels}) == ("2.13.0", {"2.13.0"})
+    levels = {each.newer: each.ratio for each in figures.levels if (each.case, each.metric) == (EAGER, "time")}
+    assert levels == {
+        "2.8.4": pytest.approx(1 / 2.8, rel=0.03), "2.9.3": pytest.approx(0.5, rel=0.03),
+        "2.10.1": pytest.approx(0.5, rel=0.03),
+    }  # fmt: skip
+    index = write_atlas_site([figures], tmp_path / "site")
+    assert read_figures(tmp_path / "site" / "figures.json") == figures
+    assert "Time relative to 2.13<" in index.read_text()
+    [page] = (tmp_path / "site" / "cases").glob("power*eager*")
+    assert "Against 2.13<" in page.read_text()
+
+
 def test_a_gain_is_a_step_as_well(monkeypatch, tmp_path: Path):
     figures = measure(monkeypatch, tmp_path / "atlas", Truth(slow={(EAGER, "2.11.1"): 0.5})).figures
     assert named(figures) == {(EAGER, "2.10.1", "2.11.1"): "faster"}

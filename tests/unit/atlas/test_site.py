@@ -149,6 +149,8 @@ def test_the_object_is_as_its_schema_says():
         lambda made: made["steps"][0].update(ratio=0.0),
         lambda made: made["steps"][0].update(ratio=None, difference=1.0),
         lambda made: made["steps"][0].update(case="another"),
+        lambda made: made["levels"][0].update(older=made["levels"][0]["newer"]),
+        lambda made: made.update(reference="2.99"),
         lambda made: made["releases"].append(made["releases"][0]),
         lambda made: made["machine"].update(memory_mb="lots"),
     ],
@@ -192,6 +194,27 @@ def test_pages_are_made_of_figures_alone(tmp_path: Path, monkeypatch, capsys):
 )
 def test_releases_are_in_order(releases, vary, expected):
     assert command._list_releases(releases, vary, gpu=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("against", "releases", "vary", "expected"),
+    [
+        ("2.13", "2.0,2.8", None, "2.13.0"),
+        ("2.8", "2.0,2.8", None, ""),
+        ("3.8", "2.20", "keras=3.5,3.6", "2.20.0 keras==3.8.0"),
+        ("3.6", "2.20", "keras=3.5,3.6", ""),
+    ],
+)
+def test_the_release_of_the_levels_is_a_target_like_the_others(against, releases, vary, expected):
+    followed = command._list_releases(releases, vary, gpu=False)
+    assert command._find_reference(against, followed, releases, vary, gpu=False) == expected
+
+
+@pytest.mark.parametrize(("against", "said"), [("2.0,2.1", "name one release"), ("2.0", "it is followed itself")])
+def test_levels_are_against_one_release_that_is_the_newest_or_not_followed(against: str, said: str):
+    followed = command._list_releases("2.0,2.8", None, gpu=False)
+    with pytest.raises(UsageError, match=said):
+        command._find_reference(against, followed, "2.0,2.8", None, gpu=False)
 
 
 def test_all_releases_are_the_default():

@@ -24,6 +24,14 @@ def test_of_two_releases_the_step_is_the_level():
     assert (unit.targets, unit.has_step, unit.has_level) == (("2.8", "2.13"), True, True)
 
 
+def test_levels_can_be_against_a_release_that_is_not_followed():
+    units = make_units(["2.0", "2.8", "2.13"], "2.20")
+    assert [unit.targets for unit in units] == [("2.0", "2.20"), ("2.0", "2.8", "2.20"), ("2.8", "2.13", "2.20")]
+    assert [unit.has_step for unit in units] == [False, True, True]
+    assert all(unit.has_level for unit in units)
+    assert [unit.targets for unit in make_units(["2.0", "2.8"], "2.20")] == [("2.0", "2.20"), ("2.0", "2.8", "2.20")]
+
+
 @given(st.integers(2, 40))
 def test_every_neighbour_is_a_step_once_and_every_release_has_one_level(count: int):
     releases = [f"2.{number}" for number in range(count)]
