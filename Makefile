@@ -13,7 +13,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PIP_IN_LOWEST := $(BIN)/python -m pip --python .venv/lowest/bin/python install --quiet --disable-pip-version-check
 
-.PHONY: run test check lint lowest docs bench fuzz soak gpu-check locks verify-versions release-check clean
+.PHONY: run test check lint lowest docs bench fuzz soak gpu-check gpu-bundle locks verify-versions release-check clean
 
 run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
@@ -77,6 +77,10 @@ soak: .venv/dev
 # Ten steps on a machine with an NVIDIA GPU, and a file with all that they saw; docs/gpu-check.md.
 gpu-check: .venv/gpu
 	$(BIN)/python -m tools.gpu_check $(ARGS)
+
+# The same in a folder, for a machine with a GPU and no network.
+gpu-bundle: .venv/run
+	$(BIN)/python -m tools.gpu_bundle $(ARGS)
 
 locks: .venv/dev
 	tools/lock-host

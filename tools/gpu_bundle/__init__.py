@@ -1,0 +1,1 @@
+"""Take `make gpu-check` to a machine that has a GPU and no network: pack it here, install it there."""
