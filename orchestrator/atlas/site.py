@@ -226,12 +226,13 @@ def _list_charts(figures: AtlasFigures, label: str) -> Iterator[dict[str, Any]]:
         steps = {each.newer: each for each in figures.steps if (each.case, each.metric) == (label, metric)}
         if not levels and not steps:
             continue
+        has_points = any(each.ratio for each in levels.values()) or figures.releases[-1].name == figures.reference
         spec = METRICS[metric]
         title = f"{spec.about[0].upper()}{spec.about[1:]}"
         yield {
             "title": title,
             "drawing": ""
-            if spec.units
+            if spec.units or not has_points
             else chart.draw_levels(
                 figures.releases,
                 figures.reference,

@@ -196,6 +196,17 @@ def test_releases_are_in_order(releases, vary, expected):
     assert command._list_releases(releases, vary, gpu=False) == expected
 
 
+def test_a_case_without_any_level_has_a_table_and_no_chart(tmp_path: Path):
+    made = figures()
+    outside = tuple(replace(level, older="2.9.0", ratio=None, ci_low=None, ci_high=None) for level in made.levels)
+    for levels in (outside, ()):
+        write_atlas_site([replace(made, reference="2.9.0", levels=levels)], tmp_path / "site")
+        [page] = (tmp_path / "site" / "cases").glob("power*.html")
+        text = page.read_text()
+        assert "▲ slower 1.50x (1.46–1.54)" in text or not levels
+        assert 'class="ratios"' not in text
+
+
 @pytest.mark.parametrize(
     ("against", "releases", "vary", "expected"),
     [
