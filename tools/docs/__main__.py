@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.parts import benchmarks_page
 from orchestrator.catalog import claims, workloads
+from tools.docs.atlas_page import PAGE, PICTURE, atlas_page, atlas_picture
 from tools.docs.claim_figures import wrong_figures
 from tools.docs.claims_page import claims_page
 from tools.docs.commands_page import commands_page
@@ -31,6 +32,8 @@ PAGES = {
     "versions.md": versions_page,
     "benchmarks.md": benchmarks_page,
     "verdicts.svg": verdicts_picture,
+    PAGE: atlas_page,
+    PICTURE: atlas_picture,
     "gpu.md": lambda: gpu_page((DOCS / "gpu.md").read_text()),
 }
 

@@ -1,18 +1,27 @@
-"""Add the pages outside docs/ to the site of the documentation, with README as its first page."""
+"""Add the pages outside docs/ to the site of the documentation, README as its first page, and those of the atlas."""
 
 import posixpath
 import re
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from orchestrator.atlas.site import INDEX, write_atlas_site  # noqa: E402
+from tools.docs.atlas_page import PAGE, read_parts  # noqa: E402
+
 OUTSIDE = {
     "README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "report-a-vulnerability.md",
     "CHANGELOG.md": "changelog.md",
 }  # fmt: skip
+# The site has the pages of the atlas in this folder.
+ATLAS = "atlas-pages"
 LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -27,12 +36,21 @@ def on_files(files: Any, config: Any) -> Any:
     for source, page in OUTSIDE.items():
         text = rewrite((ROOT / source).read_text(encoding="utf-8"), "")
         files.append(File.generated(config, page, content=text))
+    with TemporaryDirectory() as folder:
+        write_atlas_site(list(read_parts().values()), Path(folder))
+        for path in sorted(filter(Path.is_file, Path(folder).rglob("*"))):
+            name = f"{ATLAS}/{path.relative_to(folder).as_posix()}"
+            files.append(File.generated(config, name, content=path.read_bytes()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     outside = page.file.src_uri in OUTSIDE.values()
-    return markdown if outside else rewrite(markdown, "docs")
+    shown = markdown if outside else rewrite(markdown, "docs")
+    if page.file.src_uri == PAGE:
+        head, picture, rest = shown.partition("![")
+        shown = f"{head}[A page per case, with charts]({ATLAS}/{INDEX}).\n\n{picture}{rest}"
+    return shown
 
 
 def rewrite(markdown: str, folder: str) -> str:

@@ -94,7 +94,7 @@ def _read_entries(content: mmap, place: int, end: int) -> list[Entry]:
 def _choose(entries: list[Entry], capability: int) -> list[Entry]:
     """Return what a driver would take for a GPU: the newest machine code that runs on it, or else the newest PTX.
 
-    Machine code runs on GPUs of its own major version that are not older.
+    Machine code runs on GPUs of the same major version that are not older.
     """
     major = capability // 10
     running = [each for each in entries if each.kind == MACHINE_CODE and each.capability // 10 == major]

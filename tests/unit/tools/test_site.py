@@ -40,7 +40,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
-    """Every page by its path; mkdocs itself fails at a page without a place and at a link that leads nowhere."""
+    """Every page by its path, and every other file as an empty one; mkdocs fails at pages and links without a place."""
     if find_spec("material") is None:
         pytest.skip("no mkdocs-material: `make test` installs it")
     folder = tmp_path_factory.mktemp("site")
@@ -49,7 +49,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
         cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
-    pages = {path.relative_to(folder).as_posix(): Page(path.read_text()) for path in folder.rglob("*.html")}
+    pages = {
+        path.relative_to(folder).as_posix(): Page(path.read_text() if path.suffix == ".html" else "")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     # A web server shows it at any address, so its links begin at the root of the site.
     del pages["404.html"]
     return pages
@@ -69,7 +73,7 @@ def leads_somewhere(site: dict[str, Page], path: str, link: str) -> bool:
         return parts.scheme in ("https", "http", "mailto")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(parts.path))) if parts.path else path
     if not target.endswith(".html"):
-        return target == "." or (ROOT / "docs" / target).exists()
+        return target == "." or target in site or (ROOT / "docs" / target).exists()
     return target in site and unquote(parts.fragment) in site[target].names
 
 
