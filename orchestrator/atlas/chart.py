@@ -32,7 +32,10 @@ def draw_levels(
     steps: dict[str, AtlasRatio],
     label: str,
 ) -> Markup:
-    """Draw the level of each release against the reference, with its interval, and a mark above each certain step."""
+    """Draw the level of each release against the reference, with its interval, and a mark above each certain step.
+
+    Without any level there is no drawing.
+    """
     known = [(place, levels[each.name]) for place, each in enumerate(releases) if each.name in levels]
     ends = [value for _, each in known for value in (each.ratio, each.ci_low, each.ci_high)]
     scale = fit_scale([*ends, 1.0])
@@ -42,6 +45,8 @@ def draw_levels(
     ]
     if releases[-1].name == reference:
         points.append((_across(last, last), _down(scale, 1.0)))
+    if not points:
+        return Markup()
     grid = "".join(f"M0 {_down(scale, value)}H{WIDTH}" for value, _ in scale.ticks(MOST_TICKS))
     bars = "".join(
         f"M{_across(place, last)} {_down(scale, each.ci_low)}V{_down(scale, each.ci_high)}"

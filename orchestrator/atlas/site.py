@@ -113,7 +113,7 @@ def _describe_atlas(figures: AtlasFigures, pages: Mapping[str, str]) -> dict[str
         "releases": [release.short for release in figures.releases],
         "reference": shorten_release(figures.reference),
         "rows": list(_list_matrix(figures, names, pages)),
-        "steps": [_describe_step(figures, step, names, pages) for step in figures.largest[:MOST_STEPS]],
+        "steps": [describe_step(figures, step, names, pages) for step in figures.largest[:MOST_STEPS]],
         "lines": text[3:],
         "notes": figures.notes,
     }
@@ -179,9 +179,10 @@ def _draw_cell(
     return MatrixCell(mark=mark, level=shown, style=style, tip="; ".join(words))
 
 
-def _describe_step(
+def describe_step(
     figures: AtlasFigures, step: AtlasRatio, names: Mapping[str, str], pages: Mapping[str, str]
 ) -> dict[str, Any]:
+    """Return the texts about a step: of which case, what changed, by how much, why, and who published it."""
     spec = METRICS[step.metric]
     what = describe_verdict(step.metric, step.verdict)
     return {
@@ -226,13 +227,12 @@ def _list_charts(figures: AtlasFigures, label: str) -> Iterator[dict[str, Any]]:
         steps = {each.newer: each for each in figures.steps if (each.case, each.metric) == (label, metric)}
         if not levels and not steps:
             continue
-        has_points = any(each.ratio for each in levels.values()) or figures.releases[-1].name == figures.reference
         spec = METRICS[metric]
         title = f"{spec.about[0].upper()}{spec.about[1:]}"
         yield {
             "title": title,
             "drawing": ""
-            if spec.units or not has_points
+            if spec.units
             else chart.draw_levels(
                 figures.releases,
                 figures.reference,

@@ -234,8 +234,8 @@ def _list_releases(releases: str, vary: str | None, *, gpu: bool) -> tuple[str, 
 
 def _find_reference(against: str, followed: tuple[str, ...], releases: str, vary: str | None, *, gpu: bool) -> str:
     """Return the target that levels are against, or '' if it is the newest of the releases that are followed."""
-    found = _list_releases(releases, f"{vary.partition('=')[0]}={against}", gpu=gpu) if vary else ()
-    found = found or _list_releases(against, None, gpu=gpu)
+    varied = f"{vary.partition('=')[0]}={against}" if vary else None
+    found = _list_releases(releases if vary else against, varied, gpu=gpu)
     if len(found) != 1:
         raise UsageError(f"--against {against}: name one release")
     if found[0] in followed[:-1]:

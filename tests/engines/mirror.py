@@ -1,10 +1,13 @@
-"""A mirror of Python builds on this machine: an archive of a local Python 3.7, and a list that names its sum."""
+"""Other machines for tests: a mirror of Python builds, a machine that has little, and one without a network."""
 
 import hashlib
 import json
 import os
+import subprocess
 import tarfile
 from pathlib import Path
+
+import pytest
 
 from orchestrator.engines.venv.interpreters import Interpreter
 from tests.conftest import require_python
@@ -51,6 +54,22 @@ def _pack(prefix: Path, archive: Path) -> None:
 def _wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     left_out = member.name.endswith((*LEFT_OUT, ".a")) or f"/config-{NUMBER}" in member.name
     return None if left_out else member
+
+
+def measure_without_network(tfcompare: Path | str, out: Path, env: dict[str, str], *flags: str) -> set[str]:
+    """Run in a namespace without interfaces, and return how the arms ended."""
+    words = [*leave_network(), tfcompare, "run", *flags, "--engine", "venv", "--rounds", "2", "--format", "json"]
+    done = subprocess.run([*words, "--output", out], env=env, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return {arm["outcome"] for arm in json.loads(done.stdout)["arms"]}
+
+
+def leave_network() -> list[str]:
+    """Return the beginning of a command that runs in a namespace without interfaces."""
+    apart = ["unshare", "--net"] if os.getuid() == 0 else ["unshare", "--user", "--map-root-user", "--net"]
+    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespace: this user can make none")
+    return apart
 
 
 def bare_machine(folder: Path) -> dict[str, str]:

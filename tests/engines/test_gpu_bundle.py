@@ -1,6 +1,5 @@
 """A bundle of `make gpu-bundle` is installed and measures on a machine without a network."""
 
-import json
 import lzma
 import os
 import subprocess
@@ -10,15 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import require_python
+from tests.engines.mirror import leave_network, measure_without_network
 from tools.gpu_bundle import __main__ as packing
 
 
 @pytest.mark.long
 @pytest.mark.tensorflow
 def test_in_a_namespace_without_interfaces_a_bundle_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    apart = ["unshare", "--net"] if os.getuid() == 0 else ["unshare", "--user", "--map-root-user", "--net"]
-    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no network namespace: this user can make none")
+    apart = leave_network()
     python = require_python("3.11")
     # This takes a quarter of the time.
     monkeypatch.setattr(packing, "FILTERS", ({"id": lzma.FILTER_LZMA2, "preset": 0},))
@@ -35,14 +33,8 @@ def test_in_a_namespace_without_interfaces_a_bundle_measures(tmp_path: Path, mon
         env=nothing, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert f"2.13.0: ready (Python {python.version})" in ready.stdout, ready
-    case = ("--case", "power[style=eager]", "--rounds", "2")
-    run = ("run", "2.13", "--control", "--engine", "venv", *case, "--format", "json")
-    done = subprocess.run(
-        [*apart, tfcompare, *run, "--output", tmp_path / "run"],
-        env=nothing, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert {arm["outcome"] for arm in json.loads(done.stdout)["arms"]} == {"measured"}
+    flags = ("2.13", "--control", "--case", "power[style=eager]")
+    assert measure_without_network(tfcompare, tmp_path / "run", nothing, *flags) == {"measured"}
     checked = subprocess.run(
         [*apart, there / "check", "--minutes", "1", "--output", tmp_path / "check"],
         env=nothing, capture_output=True, text=True, timeout=300, check=False,

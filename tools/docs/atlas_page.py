@@ -11,12 +11,11 @@ from pathlib import Path
 from markupsafe import Markup
 
 from orchestrator.atlas.figures import AtlasFigures, AtlasRatio, read_figures, shorten_release
+from orchestrator.atlas.site import MOST_STEPS, describe_step
 from orchestrator.atlas.summary import list_atlas_changes, name_cases
-from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.metrics.followed import TIME
 from orchestrator.reports.columns import MARKS, OTHER_MARKS
 from orchestrator.reports.html.svg import element
-from orchestrator.reports.magnitudes import show_magnitude
 from tools.docs import WRITTEN
 
 DATA = Path(__file__).resolve().parents[2] / "docs" / "atlas"
@@ -40,16 +39,23 @@ measured, ✕ means that the case died, and – that the release refuses it.
 TAIL = """
 ## What it does not show
 
-- Other machines. Parts of several machines stand next to one another, and their figures are never mixed.
+- Other machines. Each part was measured on one machine, and the figures of two machines are never mixed.
 - GPUs, and programs with several processes.
 - Other models and sizes. A case is a small program, and yours may behave differently: `tfcompare upgrade` measures it.
 - Changes smaller than the margin, where a case is `same`, and changes of any size where it is inconclusive.
 - Which part of a release did it, unless a cause is named: each release has its own Keras, Python and packages.
+
+## The files
+
+Each file is [`tfcompare.atlas/1`](json.md#tfcompareatlas1), with every figure, interval and verdict.
+`tfcompare atlas --figures FILE --site FOLDER` makes pages of it, one per case.
+
+| file | releases | what and where |
+|---|---|---|
 """
 # Sizes of the picture, in its own units.
 NAMES, COLUMN, ROW, TOP, GAP = 190, 34, 20, 44, 14
 SLOWER, FASTER, TEXT, DIM = "#d9480f", "#1864ab", "#24292f", "#57606a"
-MOST_STEPS = 10
 # A ratio of this size has the full colour.
 FULL = 3.0
 
@@ -62,23 +68,10 @@ def read_parts() -> dict[Path, AtlasFigures]:
 def atlas_page() -> str:
     parts = [_describe_part(figures) for figures in read_parts().values()]
     files = "".join(
-        f"| [{path.name}](atlas/{path.name}) | {_name_range(figures)} | {_describe_machine(figures)} |\n"
+        f"| [{path.name}](atlas/{path.name}) | {_name_range(figures)} | {list_atlas_changes(figures)[1]} |\n"
         for path, figures in read_parts().items()
     )
-    return (
-        HEAD
-        + "".join(parts)
-        + TAIL
-        + f"""
-## The files
-
-Each file is [`tfcompare.atlas/1`](json.md#tfcompareatlas1), with every figure, interval and verdict.
-`tfcompare atlas --figures FILE --site FOLDER` makes pages of them, one per case.
-
-| file | releases | measured on |
-|---|---|---|
-{files}"""
-    )
+    return "".join((HEAD, *parts, TAIL, files))
 
 
 def _describe_part(figures: AtlasFigures) -> str:
@@ -92,14 +85,9 @@ def _list_steps(figures: AtlasFigures) -> str:
     names = name_cases(figures)
     rows = []
     for step in figures.largest[:MOST_STEPS]:
-        spec = METRICS[step.metric]
-        what = "" if spec.of_targets else names[step.case]
-        about = what if step.metric == TIME else f"{what}, {spec.about}".removeprefix(", ")
-        claims = [f"[published]({claim.source}): {claim.title}" for claim in figures.find_claims(step)]
-        cells = (
-            shorten_release(step.newer), about, f"{describe_verdict(step.metric, step.verdict)}, "
-            f"{show_magnitude(step, step.metric)}", "<br>".join((*figures.find_cause(step), *claims)),
-        )  # fmt: skip
+        told = describe_step(figures, step, names, {})
+        why = "<br>".join((*told["cause"], *told["claims"]))
+        cells = (told["newer"], told["name"], f"{told['what']}, {told['size']}", why)
         rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n")
     head = "\n| release | case | against the release before | why, and what helps |\n|---|---|---|---|\n"
     return head + "".join(rows) if rows else ""
@@ -108,21 +96,9 @@ def _list_steps(figures: AtlasFigures) -> str:
 def _name_range(figures: AtlasFigures) -> str:
     first, last = figures.releases[0], figures.releases[-1]
     target, _, package = first.name.rpartition(" ")
-    what = (
-        f"{package.partition('==')[0].capitalize()} on TensorFlow {shorten_release(target)}" if target else "TensorFlow"
-    )
+    name = package.partition("==")[0].capitalize()
+    what = f"{name} on TensorFlow {shorten_release(target)}" if target else "TensorFlow"
     return f"{what}, {first.short} to {last.short}"
-
-
-def _describe_machine(figures: AtlasFigures) -> str:
-    days = sorted(release.measured for release in figures.releases if release.measured)
-    return ", ".join(
-        (
-            figures.machine["cpu"],
-            f"{figures.machine['usable_cores']} cores",
-            *dict.fromkeys(days[:: max(len(days) - 1, 1)]),
-        )
-    )
 
 
 def atlas_picture() -> str:
@@ -142,8 +118,7 @@ def atlas_picture() -> str:
     background = element("rect", width=width, height=height, fill="#ffffff")
     picture = element(
         "svg", background, *drawn, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width,
-        height=height,
-        font_family="sans-serif", font_size=11,
+        height=height, font_family="sans-serif", font_size=11,
     )  # fmt: skip
     return f"{picture}\n"
 

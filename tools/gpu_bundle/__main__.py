@@ -71,12 +71,12 @@ def make_bundle(
         _install(versions, device)
         environments = environments_folder()
         _copy_python(Path(sys.base_prefix), own, root / "pythons" / own)
-        for environment in _list_environments(environments):
-            _move_out(environment, root / "pythons")
+        for marker in environments.glob(f"*/{MARKER}"):
+            _take_python_out(marker.parent, root / "pythons")
         _install_own_packages(root / "site")
         _copy_repository(root / "repository")
-        for name in ("builds", "layers"):
-            shutil.rmtree(environments.parent / name, ignore_errors=True)
+        for unneeded in (*environments.glob("*.lock"), environments.parent / "builds", environments.parent / "layers"):
+            _remove(unneeded)
         packages = [*root.glob(f"{environments.relative_to(root)}/*/lib/python*/site-packages"), root / "site"]
         for folder in packages:
             _remove_unused(folder)
@@ -103,13 +103,7 @@ def _install(versions: Sequence[str], device: FlavourName) -> None:
             engine.prepare(version, BuildLog(environments_folder().parent / "builds" / f"{version.name}.log"))
 
 
-def _list_environments(folder: Path) -> list[Path]:
-    for lock in folder.glob("*.lock"):
-        lock.unlink()
-    return sorted(marker.parent for marker in folder.glob(f"*/{MARKER}"))
-
-
-def _move_out(environment: Path, pythons: Path) -> None:
+def _take_python_out(environment: Path, pythons: Path) -> None:
     """Copy the Python of an environment, and remove what ties the environment to it."""
     python = interpreters.probe(environment / "bin" / "python")
     assert isinstance(python, Interpreter)
@@ -156,10 +150,14 @@ def _remove_unused(packages: Path) -> None:
     unused += [path for pattern in UNUSED_ANYWHERE for path in packages.rglob(pattern)]
     unused += [path for name in TESTED for path in (packages / name).rglob("tests")]
     for path in unused:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _leave_out_cuda(environments: Path) -> Iterator[str]:
@@ -237,8 +235,13 @@ def main() -> None:
         sys.exit(f"--capability {given.capability}: give a number such as 9.0")
     try:
         make_bundle(given.versions.split(","), given.output, int(major) * 10 + int(minor), not given.without_cuda)
-    except TfCompareError as error:
-        sys.exit(str(error))
+    except BaseException as error:
+        shutil.rmtree(given.output, ignore_errors=True)
+        if isinstance(error, KeyboardInterrupt | TfCompareError | OSError):
+            sys.exit(f"nothing was packed: {error or 'interrupted'}")
+        if isinstance(error, subprocess.CalledProcessError):
+            sys.exit(f"nothing was packed: {error.cmd[0]} ended with {error.returncode}; its message is above")
+        raise
     parts = list(given.output.glob("bundle.tar.xz.*"))
     size = sum(part.stat().st_size for part in parts)
     print(f"written: {given.output} ({len(parts)} parts, {size / 1e6:.0f} MB); there: python3 install.py")

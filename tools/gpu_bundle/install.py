@@ -66,32 +66,33 @@ def find_library(name: str, folders: Sequence[Path], newer: bool) -> Path | None
     return next((path for wanted in names for folder in folders for path in sorted(folder.glob(f"**/{wanted}"))), None)
 
 
-def link_libraries(environments: Path, left_out: Sequence[str], folders: Sequence[Path], newer: bool) -> list[str]:
-    """Link what the bundle left out to the libraries of this machine; return the names of those that it lacks."""
-    lacking = set()
-    for path in left_out:
-        link = environments / path
-        library = find_library(link.name, folders, newer)
-        if library:
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(library.resolve())
-        else:
-            lacking.add(link.name)
-    return sorted(lacking)
+def find_libraries(left_out: Sequence[str], folders: Sequence[Path], newer: bool) -> dict[str, Path]:
+    """Return where this machine has the libraries that the bundle left out; end with a message if it lacks some."""
+    if any(Path(path).is_absolute() or ".." in Path(path).parts for path in left_out):
+        raise ValueError("a library would be outside of its environment")
+    names = sorted({Path(path).name for path in left_out})
+    found = {name: find_library(name, folders, newer) for name in names}
+    lacking = [name for name, path in found.items() if path is None]
+    if lacking:
+        sys.exit(f"this machine lacks {', '.join(lacking)}: name their folder with --cuda")
+    return {name: path for name, path in found.items() if path}
 
 
-def install(bundle: Path, to: Path, folders: Sequence[Path], newer: bool) -> list[str]:
-    """Install a bundle into a new folder; return the names of the libraries that this machine lacks."""
+def install(bundle: Path, to: Path, folders: Sequence[Path], newer: bool) -> None:
+    """Install a bundle into a new folder."""
     about = json.loads((bundle / "bundle.json").read_text())
     check_parts(bundle, about["parts"])
+    libraries = find_libraries(about["left_out"], folders, newer)
     unpack([bundle / name for name in sorted(about["parts"])], to)
-    lacking = link_libraries(to / about["environments"], about["left_out"], folders, newer)
+    for path in about["left_out"]:
+        link = to / about["environments"] / path
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(libraries[link.name].resolve())
     host = to / "host"
     subprocess.run([str(to / about["python"]), "-I", "-m", "venv", "--without-pip", str(host)], check=True)
     packages = next(host.glob("lib/python*/site-packages"))
     (packages / "bundle.pth").write_text(f"{to / 'site'}\n{to / 'repository'}\n")
     subprocess.run([str(host / "bin" / "python"), "-I", "-m", "tools.gpu_bundle.settle", str(to)], check=True)
-    return lacking
 
 
 def main() -> None:
@@ -108,12 +109,13 @@ def main() -> None:
     if to.exists():
         sys.exit(f"{to} exists: name a new folder with --to")
     try:
-        lacking = install(Path(__file__).resolve().parent, to, [*given.cuda, *map(Path, USUAL)], given.newer_cuda)
+        install(Path(__file__).resolve().parent, to, [*given.cuda, *map(Path, USUAL)], given.newer_cuda)
+    except Exception as error:
+        shutil.rmtree(to, ignore_errors=True)
+        sys.exit(f"nothing was installed ({error}): make room, or copy the whole bundle again")
     except BaseException:
         shutil.rmtree(to, ignore_errors=True)
         raise
-    if lacking:
-        sys.exit(f"this machine lacks {', '.join(lacking)}: remove {to}, and name their folder with --cuda")
     print(f"Now run {to / 'check'} --minutes 9")
 
 

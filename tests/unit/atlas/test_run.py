@@ -91,6 +91,12 @@ def test_levels_against_a_release_that_is_not_followed_have_no_column_of_it(monk
     assert "Against 2.13<" in page.read_text()
 
 
+def test_equal_releases_are_at_the_level_of_one_that_is_not_followed(monkeypatch, tmp_path: Path):
+    figures = measure(monkeypatch, tmp_path / "atlas", Truth(), releases=RELEASES[:3], against="2.13.0").figures
+    assert named(figures) == {}
+    assert {level.verdict for level in figures.levels if level.metric == "time"} == {"same"}
+
+
 def test_a_gain_is_a_step_as_well(monkeypatch, tmp_path: Path):
     figures = measure(monkeypatch, tmp_path / "atlas", Truth(slow={(EAGER, "2.11.1"): 0.5})).figures
     assert named(figures) == {(EAGER, "2.10.1", "2.11.1"): "faster"}

@@ -77,7 +77,8 @@ def test_a_folder_with_other_files_is_not_touched(tmp_path: Path, name: str):
 
 
 def test_no_text_of_another_person_is_markup_or_moves_a_cursor(tmp_path: Path):
-    made = figures(text=HOSTILE)
+    # Without levels, nothing else ties the reference to a release.
+    made = replace(figures(text=HOSTILE), reference=HOSTILE, levels=())
     write_atlas_site([made], tmp_path / "site")
     for path in (tmp_path / "site").rglob("*"):
         if path.suffix in (".html", ".xml", ".txt", ".csv"):

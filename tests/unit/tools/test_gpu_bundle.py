@@ -2,10 +2,13 @@
 
 import hashlib
 import importlib.util
+import io
+import json
 import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -117,12 +120,62 @@ def test_a_part_that_is_missing_or_changed_is_named(tmp_path: Path, capsys: pyte
 
 
 def test_left_out_libraries_are_those_of_the_machine_or_named(tmp_path: Path):
-    machine, environments = tmp_path / "cuda", tmp_path / "environments"
     for name in ("deep/er/libcublas.so.12", "libcufft.so.12", "libcudnn.so.9"):
-        (machine / name).parent.mkdir(parents=True, exist_ok=True)
-        (machine / name).write_text(name)
-    left_out = [f"2.18/nvidia/{name}" for name in ("libcublas.so.12", "libcufft.so.11", "libnccl.so.2")]
-    assert install.link_libraries(environments, left_out, [machine], newer=False) == ["libcufft.so.11", "libnccl.so.2"]
-    assert (environments / left_out[0]).read_text() == "deep/er/libcublas.so.12"
-    assert install.link_libraries(environments, left_out[1:], [machine], newer=True) == ["libnccl.so.2"]
-    assert (environments / left_out[1]).read_text() == "libcufft.so.12"
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    left_out = [f"2.18/nvidia/{name}" for name in ("libcublas.so.12", "libcudnn.so.9")]
+    found = {"libcublas.so.12": tmp_path / "deep/er/libcublas.so.12", "libcudnn.so.9": tmp_path / "libcudnn.so.9"}
+    assert install.find_libraries(left_out, [tmp_path], newer=False) == found
+    with pytest.raises(SystemExit, match=r"this machine lacks libcufft\.so\.11, libnccl\.so\.2: name their folder"):
+        install.find_libraries([*left_out, "libnccl.so.2", "libcufft.so.11"], [tmp_path], newer=False)
+    newer = install.find_libraries([*left_out, "libcufft.so.11"], [tmp_path], newer=True)
+    assert newer == {**found, "libcufft.so.11": tmp_path / "libcufft.so.12"}
+
+
+def pack(folder: Path, members: dict[str, bytes], **changes: object) -> None:
+    """Write a bundle of these members, as a person could who has changed it."""
+    folder.mkdir()
+    with tarfile.open(folder / "bundle.tar.xz.00", "w:xz") as tar:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    parts = {"bundle.tar.xz.00": hashlib.sha256((folder / "bundle.tar.xz.00").read_bytes()).hexdigest()}
+    about = {"parts": parts, "environments": "cache", "python": "python", "left_out": [], **changes}
+    (folder / "bundle.json").write_text(json.dumps(about))
+    shutil.copy(Path(install.__file__), folder)
+
+
+def attempt(bundle: Path, to: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-I", bundle / "install.py", "--to", to]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("members", "changes"),
+    [
+        pytest.param({"../escaped": b"x"}, {}, id="a member above the folder"),
+        pytest.param({"python": b"#!/bin/sh\nexit 3\n"}, {}, id="a Python that does not run"),
+        pytest.param({}, {"parts": {}}, id="no part"),
+        pytest.param({}, {"parts": 1}, id="parts of another form"),
+        pytest.param({}, {"left_out": [1]}, id="a library that is no text"),
+        pytest.param({}, {"left_out": ["../../libc.so.6"]}, id="a library above the folder"),
+    ],
+)
+def test_a_bundle_that_was_changed_installs_nothing(
+    tmp_path: Path, members: dict[str, bytes], changes: dict[str, object]
+):
+    pack(tmp_path / "bundle", members, **changes)
+    done = attempt(tmp_path / "bundle", tmp_path / "there")
+    assert done.returncode == 1
+    assert "nothing was installed" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_a_folder_that_exists_is_left_alone(tmp_path: Path):
+    pack(tmp_path / "bundle", {})
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine").write_text("mine")
+    assert "exists: name a new folder" in attempt(tmp_path / "bundle", tmp_path / "there").stderr
+    assert (tmp_path / "there" / "mine").read_text() == "mine"

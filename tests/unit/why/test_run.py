@@ -244,6 +244,14 @@ def test_a_question_with_a_wrong_name_leaves_no_folder_in_the_way_of_the_right_o
     assert blamed(answer) == ["B none -> 1"]
 
 
+def test_a_folder_that_was_there_before_a_wrong_question_stays(monkeypatch, tmp_path: Path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    with pytest.raises(UsageError, match=r"2\.99"):
+        ask(monkeypatch, folder, World({}), "2.99")
+    assert folder.is_dir()
+
+
 def test_the_answer_fits_a_screen_and_says_how_to_continue(monkeypatch, tmp_path: Path):
     from orchestrator.terminal.text import render_plain
 
