@@ -160,7 +160,8 @@ def _draw_cell(
     is_reference = release == figures.reference
     shown = f"{level.ratio:.2f}" if level and level.ratio else "1" if is_reference and (step or cell) else ""
     words = [release]
-    if cell and cell.outcome != "measured" and not (step or level):
+    has_figures = any(each is not None and each.estimate is not None for each in (step, level))
+    if cell and cell.outcome != "measured" and not has_figures:
         reason = f": {cell.reason}" if cell.reason else ""
         return MatrixCell(
             mark=OTHER_MARKS.get(cell.outcome, ""), level="", style=cell.outcome.replace(" ", "-"),

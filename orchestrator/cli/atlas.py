@@ -76,7 +76,7 @@ def make_atlas(
         str | None,
         typer.Option(
             "--against",
-            help="Release to show levels against, if it is not the newest of those that are followed.",
+            help="Release that levels are shown against. Default: the newest of those that are followed.",
             metavar="VERSION",
             show_default=False,
         ),
@@ -239,7 +239,9 @@ def _find_reference(against: str, followed: tuple[str, ...], releases: str, vary
     if len(found) != 1:
         raise UsageError(f"--against {against}: name one release")
     if found[0] in followed[:-1]:
-        raise UsageError(f"--against {against}: it is followed itself, and newer releases as well; name another one")
+        raise UsageError(
+            f"--against {against}: --releases follows it and newer ones: name their newest, or one that is not followed"
+        )
     return "" if found[0] == followed[-1] else found[0]
 
 

@@ -197,6 +197,27 @@ def test_releases_are_in_order(releases, vary, expected):
     assert command._list_releases(releases, vary, gpu=False) == expected
 
 
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_refused_case_has_its_sign_and_no_open_verdict(tmp_path: Path, refused: bool):
+    made = figures(3)
+    label, release = made.cases[0].label, made.releases[1].name
+    cells = tuple(
+        replace(cell, outcome="refused", reason="it has no graph mode")
+        if refused and (cell.case, cell.release) == (label, release)
+        else cell
+        for cell in made.cells
+    )
+    # Without an estimate, a pair has no verdict that could be shown.
+    empty = {"verdict": "inconclusive", "size": None, "ratio": None, "ci_low": None, "ci_high": None, "p": None}
+    steps = tuple(
+        replace(step, **empty) if (step.case, step.newer) == (label, release) else step for step in made.steps
+    )
+    levels = tuple(level for level in made.levels if (level.case, level.newer) != (label, release))
+    text = write_atlas_site([replace(made, cells=cells, steps=steps, levels=levels)], tmp_path / "site").read_text()
+    assert ("2.1.0: refused: it has no graph mode" in text) == refused
+    assert (">–<" in text, ">?<" in text) == (refused, not refused)
+
+
 def test_a_case_without_any_level_has_a_table_and_no_chart(tmp_path: Path):
     made = figures()
     outside = tuple(replace(level, older="2.9.0", ratio=None, ci_low=None, ci_high=None) for level in made.levels)
@@ -222,7 +243,9 @@ def test_the_release_of_the_levels_is_a_target_like_the_others(against, releases
     assert command._find_reference(against, followed, releases, vary, gpu=False) == expected
 
 
-@pytest.mark.parametrize(("against", "said"), [("2.0,2.1", "name one release"), ("2.0", "it is followed itself")])
+@pytest.mark.parametrize(
+    ("against", "said"), [("2.0,2.1", "name one release"), ("2.0", "--releases follows it and newer ones")]
+)
 def test_levels_are_against_one_release_that_is_the_newest_or_not_followed(against: str, said: str):
     followed = command._list_releases("2.0,2.8", None, gpu=False)
     with pytest.raises(UsageError, match=said):
