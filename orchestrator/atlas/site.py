@@ -113,7 +113,7 @@ def _describe_atlas(figures: AtlasFigures, pages: Mapping[str, str]) -> dict[str
         "releases": [release.short for release in figures.releases],
         "reference": shorten_release(figures.reference),
         "rows": list(_list_matrix(figures, names, pages)),
-        "steps": [describe_step(figures, step, names, pages) for step in figures.largest[:MOST_STEPS]],
+        "steps": [describe_atlas_step(figures, step, names, pages) for step in figures.largest[:MOST_STEPS]],
         "lines": text[3:],
         "notes": figures.notes,
     }
@@ -180,7 +180,7 @@ def _draw_cell(
     return MatrixCell(mark=mark, level=shown, style=style, tip="; ".join(words))
 
 
-def describe_step(
+def describe_atlas_step(
     figures: AtlasFigures, step: AtlasRatio, names: Mapping[str, str], pages: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the texts about a step: of which case, what changed, by how much, why, and who published it."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from orchestrator.atlas.figures import AtlasFigures, AtlasRatio, read_figures, shorten_release
-from orchestrator.atlas.site import MOST_STEPS, describe_step
+from orchestrator.atlas.site import MOST_STEPS, describe_atlas_step
 from orchestrator.atlas.summary import list_atlas_changes, name_cases
 from orchestrator.metrics.followed import TIME
 from orchestrator.reports.columns import MARKS, OTHER_MARKS
@@ -85,7 +85,7 @@ def _list_steps(figures: AtlasFigures) -> str:
     names = name_cases(figures)
     rows = []
     for step in figures.largest[:MOST_STEPS]:
-        told = describe_step(figures, step, names, {})
+        told = describe_atlas_step(figures, step, names, {})
         why = "<br>".join((*told["cause"], *told["claims"]))
         cells = (told["newer"], told["name"], f"{told['what']}, {told['size']}", why)
         rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n")
