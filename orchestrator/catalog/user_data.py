@@ -46,6 +46,11 @@ def locks() -> Path:
     return folder() / "locks"
 
 
+def has_lock(name: str) -> bool:
+    """Return whether a lock of this name is here; a name from elsewhere leads to no other folder."""
+    return os.path.isfile(locks() / f"{Path(name).name}.txt")
+
+
 def digests_file() -> Path:
     return folder() / "digests.toml"
 

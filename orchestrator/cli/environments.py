@@ -1,4 +1,4 @@
-"""`tfcompare environments pack` and `unpack`."""
+"""`tfcompare environments pack`, `unpack` and `prune`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,11 +7,13 @@ import typer
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import DownloadsFlags, IndexFlags, VerbosityFlags, with_options
+from orchestrator.cli.talk import confirm
 from orchestrator.errors import EnvironmentFailed, NothingSelected
 from orchestrator.options import EngineOptions
+from orchestrator.terminal.text import print_table
 
 app = typer.Typer(
-    help="Take virtual environments to a machine without a network.",
+    help="Take virtual environments to a machine without a network, or remove them.",
     no_args_is_help=True,
 )
 
@@ -85,3 +87,37 @@ def unpack_environments(
         verbosity.say(f"ready with --engine venv: {', '.join(ready)}")
     if problems:
         raise EnvironmentFailed("\n".join(problems))
+
+
+@app.command("prune")
+@with_options
+def prune_environments(
+    all: Annotated[bool, typer.Option("--all", help="Also remove what is current.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove virtual environments that no version or target uses any more; this needs no Docker engine.
+
+    [bold]Examples[/bold]
+
+      tfcompare environments prune
+
+      tfcompare environments prune --all --yes
+    """
+    from orchestrator import catalog, files
+    from orchestrator.images import report, sizes, venv_cache
+
+    found = venv_cache.list_environments() if all else venv_cache.find_outdated(catalog.all_versions())
+    used = [path for path in found if venv_cache.in_use(path)]
+    freed = {path: files.tree_size(path) for path in found if path not in used}
+    for path in used:
+        print(f"left alone: {path.name}: it is in use")
+    if not freed:
+        print("nothing to free")
+        return
+    print_table(lambda width: report.of_environments(freed))
+    confirm("Remove all of this?", yes, "removed")
+    for path in list(freed):
+        if not venv_cache.remove_environment(path):
+            del freed[path]
+            print(f"left alone: {path.name}: it is in use, or not yours to remove")
+    print(f"freed {sizes.format_size(sum(freed.values()))}")

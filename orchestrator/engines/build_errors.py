@@ -222,7 +222,7 @@ def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path |
 
 def of_install(log: str, *, folder: Path, wheelhouse: Path | None = None) -> Failure | None:
     """Explain a failed install by pip on this machine, into an environment in `folder`."""
-    holds = f"environments that are not used any more can be removed from {folder}"
+    holds = f"`tfcompare environments prune` frees what nothing uses in {folder}"
     return _first((*ANYWHERE, *STEPS), log, {"base": "", "python": "", "holds": holds, **_origin(wheelhouse)})
 
 

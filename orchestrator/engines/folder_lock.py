@@ -14,7 +14,7 @@ from pathlib import Path
 from orchestrator.file_lock import try_lock, unlock
 
 # A process that waits for a lock tries again this often, and reports the wait only after PATIENCE_S, because
-# `images prune` takes each lock for a moment to check it.
+# `environments prune` takes each lock for a moment to check it.
 TRY_S, PATIENCE_S = 0.1, 1.0
 
 

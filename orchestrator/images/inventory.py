@@ -7,11 +7,14 @@ from typing import Literal
 
 import docker
 
+from orchestrator.catalog import user_data
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.image import BASE_NAME, SPEC_LABEL, Recipe
 
-State = Literal["current", "stale", "unknown version"]
+State = Literal["current", "of a target", "stale", "unknown version"]
+# A run may use an image in these states.
+WANTED: Collection[State] = ("current", "of a target")
 # A recipe has a version, a flavour and a Python.
 Key = tuple[str, str, str]
 FLAVOURS: tuple[FlavourName, ...] = ("cpu", "gpu")
@@ -42,6 +45,16 @@ class KeptImage:
     @property
     def base(self) -> str:
         return self.labels.get(BASE_NAME, "")
+
+    @property
+    def target(self) -> str:
+        """The name of the lock of a target with other packages, or ''."""
+        return self.labels.get(image.TARGET, "")
+
+    @property
+    def above(self) -> str:
+        """The recipe of the image that this one is a layer above, or ''."""
+        return self.labels.get(image.ABOVE, "")
 
     @property
     def is_own(self) -> bool:
@@ -152,6 +165,11 @@ def judge_images(images: Iterable[KeptImage], wanted: Mapping[Key, Recipe], vers
 
 
 def judge_image(image: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> ImageStatus:
+    if image.target:
+        recipe = wanted.get(image.key)
+        why = _find_change(image, recipe)
+        state: State = "stale" if why else "of a target"
+        return ImageStatus(image=image, state=state, why=why or f"lock {image.target}", recipe=recipe)
     if image.version not in numbers:
         return ImageStatus(
             image=image, state="unknown version", why=f"the table of versions has no {image.version or 'such version'}"
@@ -167,14 +185,29 @@ def judge_image(image: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collect
     return ImageStatus(image=image, state="current", recipe=recipe)
 
 
+def _find_change(existing: KeptImage, recipe: Recipe | None) -> str:
+    """Return why no run would use the image of a target any more, or ''; the recipe is that of its version."""
+    if not user_data.has_lock(existing.target):
+        return f"the lock {existing.target} of its target is gone"
+    if other := _find_other_base(existing, recipe):
+        return other
+    if existing.above and (recipe is None or recipe.spec != existing.above):
+        return "the image of its version has changed"
+    return ""
+
+
+def _find_other_base(existing: KeptImage, recipe: Recipe | None) -> str:
+    base = recipe.labels[BASE_NAME] if recipe else existing.base
+    return f"built on {existing.base}; the requested base is {base}" if existing.base != base else ""
+
+
 def _difference(existing: KeptImage, recipe: Recipe) -> str:
     """Return which part of an image's recipe has changed, or '' if none has."""
     if existing.spec == recipe.spec:
         # A run finds an image by its name.
         return "" if recipe.tag in existing.tags else f"it is no longer named {recipe.tag}"
-    base = recipe.labels[BASE_NAME]
-    if existing.base != base:
-        return f"built on {existing.base}; the requested base is {base}"
+    if other := _find_other_base(existing, recipe):
+        return other
     for label, what in (
         (image.BASE_DIGEST, "base"), (image.BASE_ID, "base"), ("tfcompare.lock", "lock"),
     ):  # fmt: skip

@@ -105,6 +105,8 @@ def _judge(
 def _find_problem(candidate: LoadableImage, *, replace: bool, lock_bases: bool) -> str:
     """Return why an image is not to be loaded, or ''."""
     status, labels = candidate.status, candidate.packed.labels
+    if status.image.target:
+        return "an image of a target is built where it is used"
     if status.state != "current" or status.recipe is None:
         return f"no run here would use it: {status.why}"
     if odd := [label for label, text in status.recipe.labels.items() if labels.get(label) != text]:

@@ -1,7 +1,7 @@
 """Finds and removes images that no longer belong to any recipe, and leftovers of ended runs."""
 
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +9,9 @@ from pathlib import Path
 import docker
 from docker.errors import APIError, ImageNotFound
 
-from orchestrator import files
-from orchestrator.catalog.version import Version
 from orchestrator.engines.docker import container, nvidia
 from orchestrator.images import sizes
-from orchestrator.images import venv_cache as environments
-from orchestrator.images.inventory import ImageStatus, Inventory, KeptImage, judge_images, list_kept_images
+from orchestrator.images.inventory import WANTED, ImageStatus, Inventory, KeptImage, judge_images, list_kept_images
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,47 +28,33 @@ class Garbage:
     # No image that stays needs these bytes.
     images_bytes: int
     containers: tuple[str, ...]
-    environments: tuple[tuple[Path, int], ...]
     spared: tuple[KeptItem, ...]
     # A driver compiled this code from the PTX of images that are gone.
     driver_code: tuple[tuple[Path, int], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.images or self.containers or self.environments or self.driver_code)
+        return bool(self.images or self.containers or self.driver_code)
 
     @property
     def frees(self) -> int:
-        return self.images_bytes + sum(size for _, size in (*self.environments, *self.driver_code))
+        return self.images_bytes + sum(size for _, size in self.driver_code)
 
 
-def find_garbage(
-    client: docker.DockerClient,
-    inventory: Inventory,
-    versions: Collection[Version],
-    base: str | None,
-    *,
-    all: bool = False,
-    cache: bool = False,
-) -> Garbage:
-    """Find what can be removed.
-
-    `all` also selects images that are current or that other users built. `cache` also selects virtual environments.
-    """
-    folders = environments.find_outdated(versions) if cache else []
-    return _garbage(client, inventory.images, base, folders, all=all, others=all)
+def find_garbage(client: docker.DockerClient, inventory: Inventory, base: str | None, *, all: bool = False) -> Garbage:
+    """Find what can be removed; `all` also selects what is current, and images that other users built."""
+    return _garbage(client, inventory.images, base, all=all, others=all)
 
 
 def of_versions(client: docker.DockerClient, numbers: Collection[str]) -> Garbage:
     """Find all images of these versions, whatever the tables say about them, except those that other users built."""
     images = judge_images([image for image in list_kept_images(client) if image.version in numbers], {}, ()).images
-    return _garbage(client, images, None, [], all=True, others=False)
+    return _garbage(client, images, None, all=True, others=False)
 
 
 def _garbage(
     client: docker.DockerClient,
     candidates: Iterable[ImageStatus],
     base: str | None,
-    folders: Sequence[Path],
     *,
     all: bool,
     others: bool,
@@ -82,13 +65,11 @@ def _garbage(
     mine = {status.image.id for status in images}
     rest = [entry["Id"] for entry in client.api.images() if entry["Id"] not in mine]
     freed = sizes.steps(client, mine) - sizes.steps(client, rest) if mine else set()
-    used = [path for path in folders if environments.in_use(path)]
     return Garbage(
         images=images,
         images_bytes=sizes.add_up(freed),
         containers=tuple(abandoned),
-        environments=tuple((path, files.tree_size(path)) for path in folders if path not in used),
-        spared=(*spared, *(KeptItem(name=f"environment {path.name}", why="it is in use") for path in used)),
+        spared=spared,
         driver_code=find_orphaned_code(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
     )
 
@@ -121,7 +102,7 @@ def part(
     by_image = {str(user["ImageID"]): user for user in users}
     taken, spared = [], []
     for status in images:
-        if status.state == "current" and not all:
+        if status.state in WANTED and not all:
             continue
         foreign = [tag for tag in status.image.tags if not tag.startswith("tfcompare:")]
         if user := by_image.get(status.image.id):
@@ -147,9 +128,6 @@ def remove_garbage(client: docker.DockerClient, garbage: Garbage) -> tuple[KeptI
     for identity in garbage.containers:
         container.remove_container(client.api, identity)
     spared = [refused for status in garbage.images if (refused := _remove(client, status.image))]
-    for path, _ in garbage.environments:
-        if not environments.remove_environment(path):
-            spared.append(KeptItem(name=f"environment {path.name}", why="it is in use, or not yours to remove"))
     for path, _ in garbage.driver_code:
         shutil.rmtree(path, ignore_errors=True)
         if path.exists():

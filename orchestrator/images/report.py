@@ -1,14 +1,15 @@
 """The output of the commands on images: tables for people, objects for programs."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from orchestrator.images.inventory import Inventory
+from orchestrator.images.inventory import WANTED, Inventory
 from orchestrator.images.lock import Answer
 from orchestrator.images.prune import Garbage
 from orchestrator.images.sizes import format_size
@@ -18,7 +19,7 @@ from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.text import safe_text
 
 STYLES = {
-    "current": "green", "stale": "yellow", "unknown version": "yellow", "not built": "dim",
+    "current": "green", "of a target": "green", "stale": "yellow", "unknown version": "yellow", "not built": "dim",
     "ok": "green", "wrong": "bold red",
     "new": "green", "unchanged": "green", "pinned": "green", "CHANGED": "bold red", "failed": "bold red",
 }  # fmt: skip
@@ -75,10 +76,8 @@ def of_checks(results: Sequence[Verification]) -> RenderableType:
 def of_garbage(garbage: Garbage) -> RenderableType:
     grid = Table(Column("what", overflow="fold"), "size", "why", box=SIMPLE_HEAD)
     for status in garbage.images:
-        why = status.why or "current: it would have to be built again"
+        why = "current: it would have to be built again" if status.state in WANTED else status.why
         grid.add_row(safe_text(status.image.name), format_size(status.image.size), safe_text(why))
-    for path, size in garbage.environments:
-        grid.add_row(safe_text(f"environment {path.name}"), format_size(size), "no version uses it any more")
     for path, size in garbage.driver_code:
         grid.add_row(
             safe_text(f"driver's code {path.name}"), format_size(size), "the image that it was made for is gone"
@@ -97,6 +96,14 @@ def of_garbage(garbage: Garbage) -> RenderableType:
             )
         )
     return Group(*([grid] if grid.row_count else []), *below)
+
+
+def of_environments(environments: Mapping[Path, int]) -> RenderableType:
+    """Return a table of virtual environments with their sizes."""
+    grid = Table(Column("environment", overflow="fold"), "size", box=SIMPLE_HEAD)
+    for path, size in environments.items():
+        grid.add_row(safe_text(path.name), format_size(size))
+    return Group(grid, Text(f"frees {format_size(sum(environments.values()))}"))
 
 
 def of_answers(answers: Iterable[Answer]) -> RenderableType:

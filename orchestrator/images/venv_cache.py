@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from orchestrator.catalog.user_data import has_lock
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.folder_lock import FolderLock, is_locked
 from orchestrator.engines.venv import interpreters
@@ -16,14 +17,23 @@ from orchestrator.engines.venv.interpreters import Interpreter
 
 
 def find_outdated(versions: Iterable[Version]) -> list[Path]:
-    """Return the environments whose lock is no longer in the tables, or whose Python is gone."""
+    """Return the environments whose lock is neither in the tables nor of a target, or whose Python is gone."""
     by_lock: defaultdict[str, list[Flavour]] = defaultdict(list)
     for version in versions:
         for flavour in version.flavours:
             by_lock[flavour.lock.stem].append(flavour)
+    outdated = []
+    for path in list_environments():
+        lock = path.name.rpartition("-")[0]
+        of_target = lock not in by_lock and has_lock(lock) and (path / "bin" / "python").exists()
+        if not of_target and not _is_wanted(path, by_lock[lock]):
+            outdated.append(path)
+    return outdated
+
+
+def list_environments() -> list[Path]:
     with suppress(FileNotFoundError):
-        folders = [path for path in environments_folder().iterdir() if path.is_dir()]
-        return sorted(path for path in folders if not _is_wanted(path, by_lock[path.name.rpartition("-")[0]]))
+        return sorted(path for path in environments_folder().iterdir() if path.is_dir())
     return []
 
 
@@ -32,11 +42,8 @@ def find_environments(flavour: Flavour) -> list[Path]:
 
     Environments of that name whose Python is gone are included.
     """
-    with suppress(FileNotFoundError):
-        folders = [path for path in environments_folder().iterdir() if path.is_dir()]
-        named = [path for path in folders if path.name.rpartition("-")[0] == flavour.lock.stem]
-        return sorted(path for path in named if not (path / "bin" / "python").exists() or _is_wanted(path, [flavour]))
-    return []
+    named = [path for path in list_environments() if path.name.rpartition("-")[0] == flavour.lock.stem]
+    return [path for path in named if not (path / "bin" / "python").exists() or _is_wanted(path, [flavour])]
 
 
 def _is_wanted(path: Path, flavours: Iterable[Flavour]) -> bool:

@@ -16,28 +16,23 @@ app = typer.Typer()
 @with_options
 def prune_images(
     installation: BaseFlags,
-    all: Annotated[bool, typer.Option("--all", help="Also remove current images.")] = False,
-    environments: Annotated[
-        bool,
-        typer.Option("--environments", help="Also remove virtual environments that no version uses any more."),
-    ] = False,
+    all: Annotated[bool, typer.Option("--all", help="Also remove what is current.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Remove images that no version uses any more, and containers of runs that were killed.
+    """Remove images that no version or target uses any more, and containers of runs that were killed.
 
     [bold]Examples[/bold]
 
       tfcompare images prune
 
-      tfcompare images prune --environments --yes
+      tfcompare images prune --all --yes
     """
     from orchestrator import catalog
     from orchestrator.images import inventory, prune, report, sizes
 
     with open_engine("looking for what can be freed") as client:
-        versions, base = catalog.all_versions(), installation.base
-        images = inventory.take(client, versions, base)
-        garbage = prune.find_garbage(client, images, versions, base, all=all, cache=environments)
+        images = inventory.take(client, catalog.all_versions(), installation.base)
+        garbage = prune.find_garbage(client, images, installation.base, all=all)
         if garbage or garbage.spared:
             print_table(lambda width: report.of_garbage(garbage))
         if not garbage:

@@ -32,6 +32,10 @@ SPEC_LABEL = "tfcompare.spec"
 BASE_ID = "tfcompare.base"
 # This label is not part of the recipe, because all users share an image that one of them built.
 BUILDER = "tfcompare.builder"
+# These name the lock of a target with other packages, and the recipe of the image that its layer is above. They are not
+# part of the recipe either.
+TARGET = "tfcompare.target"
+ABOVE = "tfcompare.above"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
 # The Dockerfile puts the environment here.
@@ -157,8 +161,17 @@ def recipe(
         BASE_NAME: base.partition("@")[0],
         BASE_DIGEST: base.partition("@")[2],
         BASE_ID: local,
+        **_name_target(version, flavour),
     }
     return Recipe(number, base, files, spec, labels, flavour.wheel, version.name, linked=linked)
+
+
+def _name_target(version: Version, flavour: Flavour) -> dict[str, str]:
+    """Return a label for an image that no version of the tables has; its value tells nothing else of the target."""
+    if version.changes is None:
+        return {}
+    plain = catalog.find_version(version.number)
+    return {} if plain and flavour in plain.flavours else {TARGET: flavour.lock.stem}
 
 
 def _find_difference(like: Flavour, flavour: Flavour) -> lockfile.LockDifference | None:
@@ -187,7 +200,8 @@ def _recipe_above(
     for name, content in files.items():
         digest.update(f"\n{name} {len(content)}\n".encode() + content)
     spec = digest.hexdigest()
-    about = {SPEC_LABEL: spec, "tfcompare.lock": catalog.lock_hash(flavour)}
+    about = {SPEC_LABEL: spec, "tfcompare.lock": catalog.lock_hash(flavour), ABOVE: below.spec}
+    about |= _name_target(version, flavour)
     labels = {**below.labels, **about, "org.opencontainers.image.revision": spec}
     return Recipe(version.number, below.tag, files, spec, labels, flavour.wheel, version.name, below)
 

@@ -532,18 +532,6 @@ def test_prune_leaves_images_on_a_base_that_it_was_not_told_of(there: docker.Doc
     assert made.tag in tags(there)
 
 
-def test_prune_frees_environments_only_when_asked(there: docker.DockerClient, images: Images, tmp_path: Path) -> None:
-    old = tmp_path / "cache" / "tfcompare" / "environments" / "9.9.9-cpu-py3.7-0123456789abcdef"
-    (old / "bin").mkdir(parents=True)
-    (old / "bin" / "python").symlink_to("/nowhere/python3")
-    assert images("prune", "--yes").stdout.endswith("nothing to free\n")
-    assert old.exists()
-    done = images("prune", "--yes", "--environments")
-    assert done.returncode == 0, done.stderr
-    assert f"environment {old.name}" in done.stdout
-    assert not old.exists()
-
-
 Tampered = Callable[[str], str]
 
 

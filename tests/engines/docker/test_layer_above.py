@@ -6,8 +6,9 @@ from pathlib import Path
 
 import docker
 
-from orchestrator.catalog.version import Version
+from orchestrator.catalog.version import TargetChanges, Version
 from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.docker import image
 from tests.engines.docker.conftest import MakeEngine
 from tests.engines.docker.private_version import private
 from tests.support.packages import locked, wheel
@@ -21,7 +22,8 @@ def other(version: Version, folder: Path, *packages: Path) -> Version:
     lock = folder / "lock.txt"
     lock.write_text(f"# {folder}\n{locked(*packages)}")
     [usual] = version.flavours
-    return replace(version, flavours=(replace(usual, lock=lock, like=usual),))
+    changes = TargetChanges(name="other", definition="of other packages")
+    return replace(version, flavours=(replace(usual, lock=lock, like=usual),), changes=changes)
 
 
 def test_a_target_gets_a_layer_above_its_version_which_replaces_adds_and_removes(
@@ -44,6 +46,9 @@ def test_a_target_gets_a_layer_above_its_version_which_replaces_adds_and_removes
         layers = [client.images.get(one.identity).attrs["RootFS"]["Layers"] for one in (below, above)]
         assert layers[1][: len(layers[0])] == layers[0]
         assert len(layers[1]) == len(layers[0]) + 2
+        labels = [client.images.get(one.identity).labels for one in (below, above)]
+        assert image.TARGET not in labels[0]
+        assert (labels[1][image.TARGET], labels[1][image.ABOVE]) == ("lock", labels[0][image.SPEC_LABEL])
         listed = json.loads(client.containers.run(above.identity, LIST, network_mode="none", remove=True))
         assert {each["name"]: each["version"] for each in listed if each["name"] != "pip"} == {
             "little-one": "2.0", "little-two": "1.0", "little-three": "1.0", "little-five": "1.0",

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID
+from orchestrator.catalog import user_data
+from orchestrator.engines.docker.image import ABOVE, BASE_DIGEST, BASE_ID, BASE_NAME, TARGET
 from orchestrator.images import report
 from orchestrator.images.inventory import find_entry, judge_image, judge_images
 from orchestrator.terminal.text import render_plain
@@ -50,6 +51,38 @@ def test_a_version_that_no_table_has_is_unknown():
 def test_a_python_that_the_table_no_longer_has_is_stale():
     image = kept(recipe(**{"tfcompare.python": "3.5"}))
     assert state(image) == ("stale", "the table has no cpu flavour of it for Python 3.5")
+
+
+TARGETS = "1.14.0-cpu-py3.7-0123456789ab"
+
+
+@pytest.fixture
+def locked(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
+    user_data.locks().mkdir(parents=True)
+    (user_data.locks() / f"{TARGETS}.txt").write_text("numpy==1.0\n")
+    return user_data.locks()
+
+
+def of_target(lock=TARGETS, above="a" * 64):
+    return kept(recipe(spec="b" * 64, lock="other", **{TARGET: lock, ABOVE: above}))
+
+
+def test_the_image_of_a_target_is_wanted_while_its_lock_and_what_is_below_it_are(locked):
+    assert state(of_target()) == ("of a target", f"lock {TARGETS}")
+    assert state(of_target(above="")) == ("of a target", f"lock {TARGETS}")
+    assert state(of_target(above="c" * 64)) == ("stale", "the image of its version has changed")
+    assert judge_image(of_target(), {}, []).state == "stale", "its version is in no table any more"
+    elsewhere = replace(of_target(), labels={**of_target().labels, BASE_NAME: "mine:3.7"})
+    assert state(elsewhere) == ("stale", f"built on mine:3.7; the requested base is {BASE}")
+    assert judge_image(elsewhere, {KEY: NOW}, ["1.14.0"]).other_base == "mine:{python}"
+    (locked / f"{TARGETS}.txt").unlink()
+    assert state(of_target()) == ("stale", f"the lock {TARGETS} of its target is gone")
+
+
+@pytest.mark.parametrize("lock", ["../locks/" + TARGETS + "x", "x" * 9999, "\0", "..", "/etc/passwd"])
+def test_a_foreign_name_of_a_lock_leads_nowhere(locked, lock):
+    assert state(of_target(lock))[0] == "stale"
 
 
 def test_images_come_in_the_order_of_the_table_and_what_is_missing_is_told():

@@ -9,7 +9,7 @@ from docker.models.images import Image
 
 from orchestrator.catalog import user_data
 from orchestrator.engines.docker import image
-from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
+from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, TARGET, Recipe
 from orchestrator.images.archive import ArchivedImage, describe_content
 from orchestrator.images.load import LoadableImage, examine_archive
 from tests.unit.images.scenes import flavour, version
@@ -88,6 +88,7 @@ def test_the_same_image_is_already_here_and_another_one_stays_unless_it_is_repla
 
 
 ODD = {
+    "a target": ({TARGET: "lock"}, "an image of a target is built where it is used"),
     "an unknown version": ({"tfcompare.version": "1.14.9"}, "no run here would use it: the table of versions has no"),
     "an unknown Python": ({"tfcompare.python": "3.5"}, "no run here would use it: the table has no cpu flavour"),
     "another recipe": ({SPEC_LABEL: "b" * 64}, "no run here would use it: its recipe has changed"),

@@ -13,6 +13,7 @@ from tests.unit.images.scenes import judged, kept, recipe
 OLD = judged("stale", id="sha256:old")
 NEW = judged("current", id="sha256:new")
 UNKNOWN = judged("unknown version", id="sha256:unknown")
+TARGETS = judged("of a target", id="sha256:target")
 
 
 def user(image: str, state: str) -> dict[str, object]:
@@ -22,6 +23,11 @@ def user(image: str, state: str) -> dict[str, object]:
 def test_what_no_recipe_leads_to_goes_and_what_is_current_stays():
     assert part([NEW, OLD, UNKNOWN], [], None, all=False) == ((OLD, UNKNOWN), ())
     assert part([NEW, OLD, UNKNOWN], [], None, all=True) == ((NEW, OLD, UNKNOWN), ())
+
+
+def test_the_image_of_a_target_stays_until_all_go():
+    assert part([TARGETS], [], None, all=False) == ((), ())
+    assert part([TARGETS], [], None, all=True) == ((TARGETS,), ())
 
 
 @pytest.mark.parametrize("state", ["running", "exited"])
@@ -84,22 +90,20 @@ def test_what_images_share_is_counted_once():
     ]
 
 
-def test_the_table_tells_what_goes_and_what_stays(tmp_path):
+def test_the_table_tells_what_goes_and_what_stays():
     garbage = Garbage(
         images=(replace(OLD, why="its lock has changed"),),
         images_bytes=10**9,
         containers=("a", "b"),
-        environments=((tmp_path / "1.0.0-cpu-py3.7-0123", 500_000_000),),
         spared=(KeptItem(name="tfcompare:x", why="the running container busy uses it"),),
     )
     text = render_plain(lambda width: report.of_garbage(garbage))
     assert garbage
     assert "its lock has changed" in text
     assert "2 containers" in text
-    assert "500.0 MB" in text
     assert "left alone: tfcompare:x: the running container busy uses it" in text
-    assert "frees about 1.5 GB" in text
-    nothing = replace(garbage, images=(), containers=(), environments=())
+    assert "frees about 1.0 GB" in text
+    nothing = replace(garbage, images=(), containers=())
     assert not nothing
     assert render_plain(lambda width: report.of_garbage(nothing)) == (
         "left alone: tfcompare:x: the running container busy uses it"
@@ -114,7 +118,6 @@ def test_code_that_a_driver_made_goes_with_the_last_image_that_it_was_made_for(t
         images=(),
         images_bytes=0,
         containers=(),
-        environments=(),
         spared=(),
         driver_code=find_orphaned_code(made, staying),
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.catalog import user_data
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.venv import engine as venv
@@ -157,6 +158,17 @@ def test_the_environment_of_a_lock_is_kept_and_that_of_another_is_not(cache: Pat
     (cache / "a-file").write_text("")
     assert venv_cache.find_outdated(VERSIONS) == [other, unknown]
     assert venv_cache.find_outdated([]) == sorted([kept, other, unknown])
+
+
+def test_the_environment_of_a_target_is_kept_with_its_lock(cache: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
+    lock = user_data.locks() / "2.13.0-cpu-py3.11-0123456789ab.txt"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("numpy==1.0\n")
+    made = make(cache / f"{lock.stem}-0123456789abcdef")
+    assert venv_cache.find_outdated(VERSIONS) == []
+    lock.unlink()
+    assert venv_cache.find_outdated(VERSIONS) == [made]
 
 
 def test_an_environment_whose_python_is_gone_is_outdated(cache: Path):

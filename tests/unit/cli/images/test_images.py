@@ -15,7 +15,7 @@ COMMANDS = {
     "list": ["list"],
     "list as json": ["list", "--format", "json", "--all"],
     "verify": ["verify", "1.14"],
-    "prune": ["prune", "--yes", "--all", "--environments"],
+    "prune": ["prune", "--yes", "--all"],
     "lock": ["lock", "1.14"],
     "save": ["save", "images.tar", "1.14"],
 }
