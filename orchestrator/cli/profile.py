@@ -76,6 +76,7 @@ def profile_cases(
         selected=tuple(selection.case or ()),
         own_workloads=selection.workload_folder,
         outside=selection.find_allowed(selection.workload_folder),
+        hash_data=selection.hash_data,
         out=folder.output,
         seed=seed.seed,
         command=redact.redact_words(sys.argv[1:]),

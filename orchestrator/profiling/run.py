@@ -71,7 +71,7 @@ def profile(options: ProfileOptions, view: View) -> ProfileResult:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
         session = prepare_environments(opened)
-        session.folder.write_manifest(make_manifest(opened.planned, session.environments))
+        session.folder.write_manifest(make_manifest(opened.planned, session.environments, session.plan.large))
         return _profile(options, session)
 
 

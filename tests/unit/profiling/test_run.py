@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.catalog.gpu_support import GpuSupport, Match
+from orchestrator.catalog.outside import find_allowed
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import (
     ArmsDied,
@@ -121,6 +122,20 @@ def test_without_a_selection_the_folder_is_profiled_and_not_the_quick_suite(opti
 
 def test_a_single_version_is_enough(options: ProfileOptions):
     assert ended(story.profile(changed(options, versions=("2.0",)), View())) == [("fine[size=1]", "2.0.0", "profiled")]
+
+
+def test_data_is_hashed_if_asked(options: ProfileOptions, tmp_path: Path):
+    own, data = tmp_path / "reading", tmp_path / "data"
+    own.mkdir()
+    data.mkdir()
+    (data / "words.txt").write_text("one two")
+    (own / "reads.py").write_text(f'DATA = {{"words": "{data}"}}\ndef build(tf, params): return lambda: 1\n')
+    asked = {"own_workloads": own, "selected": ("reads",), "outside": find_allowed(own, (f"words={data}",))}
+    plain = story.profile(changed(options, **asked), View())
+    hashed = story.profile(changed(options, **asked, hash_data=True, out=tmp_path / "hashed"), View())
+    assert {arm.outcome for done in (plain, hashed) for arm in done.arms} == {"profiled"}
+    first, second = (RunFolder(done.path).read_manifest().sources for done in (plain, hashed))
+    assert set(second) - set(first) == {"tfcompare_data/reads/words"}
 
 
 def test_its_folder_holds_profiles_and_nothing_that_was_measured(options: ProfileOptions):
