@@ -171,7 +171,8 @@ def _name_target(version: Version, flavour: Flavour) -> dict[str, str]:
     if version.changes is None:
         return {}
     plain = catalog.find_version(version.number)
-    return {} if plain and flavour in plain.flavours else {TARGET: flavour.lock.stem}
+    usual = (*(plain.flavours if plain else ()), *(each.like for each in version.flavours))
+    return {} if flavour in usual else {TARGET: flavour.lock.stem}
 
 
 def _find_difference(like: Flavour, flavour: Flavour) -> lockfile.LockDifference | None:
