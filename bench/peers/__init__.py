@@ -91,6 +91,9 @@ def _costs(found: Places, scratch: Path) -> dict[str, Any]:
         "",
         *cost.table([own, first, last], VERSIONS, list(LOOPS)),
         "",
+        "With a budget, tfcompare gives its rounds to the cases that it can decide, and postpones others after their",
+        f"pilot: {len(own.cells)} arms got {own.processes} processes here, {own.processes / len(own.cells):.1f} each.",
+        "",
     ]
     return {"lines": lines, "fewest": own.fewest}
 

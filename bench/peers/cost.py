@@ -38,6 +38,10 @@ class Cost:
     def fewest(self) -> int:
         return min(cell.processes for cell in self.cells.values())
 
+    @property
+    def processes(self) -> int:
+        return sum(cell.processes for cell in self.cells.values())
+
 
 def by_asv(asv: Asv, places: Places, suite: Suite) -> Cost:
     wall = asv.run(list(places.inside.values()), BEFORE, suite)
