@@ -265,6 +265,10 @@ def section(program: Program = FULL) -> Section:
             f"Equal runs ask about `{NOTHING.new}` against `{NOTHING.old}` with {program.equal_runs} seeds.",
             "The cost is the measuring time of a question with eight changes, of which one makes the step slower, in",
             f"those of the plain comparison of its two ends: {of_eight['seconds']:.0f} s of {plain_s:.0f} s.",
+            "Such a question measures a ladder that splits the changes into groups, another that splits the group that",
+            "matters, and then what helps, each with three to five targets where the plain comparison has two.",
+            "`onednn-one-thread` was reported of a Sapphire Rapids. Where its two ends are the same, nothing is to be",
+            "named.",
             store.describe(),
         ]
     )
