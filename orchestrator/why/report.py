@@ -355,7 +355,11 @@ def list_commands(answer: WhyAnswer) -> Iterator[str]:
         yield shlex.join(["tfcompare", "bisect", "--resume", str(path / SEARCH)])
     elif search is None and (ends := _find_releases(answer)):
         good, bad = ends
-        yield shlex.join(["tfcompare", "bisect", "--good", good, "--bad", bad, "--case", state.case.label])
+        run = state.question.run
+        own = ("--workload-folder", str(run.own_workloads)) if run.own_workloads else ()
+        judged = ("--judge", run.judge) if run.judge != "wall" else ()
+        words = ("tfcompare", "bisect", "--good", good, "--bad", bad, "--case", state.case.label, *own, *judged)
+        yield shlex.join(words)
     whole = answer.explanation.whole
     is_open = whole is None or whole.verdict == "inconclusive"
     if is_open and not answer.explanation.death:

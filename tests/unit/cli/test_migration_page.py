@@ -17,6 +17,10 @@ from orchestrator.engines import ENGINES, Outlook
 from orchestrator.terminal.text import print_table
 from orchestrator.upgrade.report import UpgradeAnswer, layout_upgrade
 from orchestrator.upgrade.run import read_upgrade_outcome
+from orchestrator.why.ladder import explain
+from orchestrator.why.report import WhyAnswer, layout_answer
+from orchestrator.why.run import WhyActions, WhyOutcome, read_ladders
+from orchestrator.why.state import read_question
 from tests.conftest import ROOT
 from tests.support import stub
 from tests.support.commands import called
@@ -27,8 +31,8 @@ PAGE = (ROOT / "docs" / "migration.md").read_text()
 KEPT = ROOT / "tests" / "golden" / "migration.tar.xz"
 WORKLOAD = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
 PLAN, *SHOWN = [block[0].split("\n", 1)[1].removesuffix("```") for block in FENCED.finditer(PAGE) if not block[1]]
-# The runs of the page that are kept, and its search, in its order.
-RUNS = ("migration", "where", "hunt", "optimizers", "upgrade")
+# The runs of the page that are kept, its question and its search, in its order.
+RUNS = ("migration", "where", "cause", "hunt", "optimizers", "upgrade")
 # Which Python a version has is a matter of the machine.
 PYTHON = re.compile(r" \(Python [\d.]+\)")
 
@@ -53,9 +57,14 @@ def test_the_page_shows_what_its_run_prints(
     if name == "hunt":
         state = read_state(runs / name)
         print_table(lambda width: layout_search(state, state.search_result, width))
+    elif name == "cause":
+        question = read_question(runs / name)
+        ladders = read_ladders(runs / name, question, WhyActions())
+        answer = WhyAnswer(WhyOutcome(question, explain(ladders), runs / name))
+        print_table(lambda width: layout_answer(answer, width))
     elif name == "upgrade":
-        answer = UpgradeAnswer(read_upgrade_outcome(runs / name))
-        print_table(lambda width: layout_upgrade(answer, width))
+        upgrade = UpgradeAnswer(read_upgrade_outcome(runs / name))
+        print_table(lambda width: layout_upgrade(upgrade, width))
     else:
         called(monkeypatch, "report", str(runs / name))
     printed = capfd.readouterr().out
