@@ -354,17 +354,25 @@ def list_commands(answer: WhyAnswer) -> Iterator[str]:
     if search and not search.search_result.main and search.search_result.wanted:
         yield shlex.join(["tfcompare", "bisect", "--resume", str(path / SEARCH)])
     elif search is None and (ends := _find_releases(answer)):
-        good, bad = ends
-        run = state.question.run
-        own = ("--workload-folder", str(run.own_workloads)) if run.own_workloads else ()
-        judged = ("--judge", run.judge) if run.judge != "wall" else ()
-        words = ("tfcompare", "bisect", "--good", good, "--bad", bad, "--case", state.case.label, *own, *judged)
-        yield shlex.join(words)
+        yield _search_releases(state, *ends)
     whole = answer.explanation.whole
     is_open = whole is None or whole.verdict == "inconclusive"
     if is_open and not answer.explanation.death:
         longer = f"{math.ceil(state.question.budget_s * 2 / 60)}m"
         yield shlex.join(["tfcompare", "why", "--resume", str(path), "--budget", longer])
+
+
+def _search_releases(state: WhyState, good: str, bad: str) -> str:
+    """Return the command that searches the releases as this question measured them."""
+    run, metric = state.question.run, state.question.metric
+    words = ["tfcompare", "bisect", "--good", good, "--bad", bad, "--case", state.case.label]
+    words += ["--engine", state.engine] if state.engine else []
+    words += ["--gpu"] if run.environments.gpu else []
+    words += ["--metric", metric] if metric != TIME else []
+    words += ["--judge", run.judge] if run.judge != "wall" else []
+    words += ["--workload-folder", str(run.own_workloads)] if run.own_workloads else []
+    words += [word for name, path in run.data.items() for word in ("--data", f"{name}={path}")]
+    return shlex.join(words)
 
 
 def _find_releases(answer: WhyAnswer) -> tuple[str, str] | None:

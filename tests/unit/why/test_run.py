@@ -304,9 +304,11 @@ def test_without_a_search_the_answer_names_the_command_for_releases(tmp_path: Pa
     answer = WhyAnswer(run.WhyOutcome(known, explained("2.15.1", "2.8.4", rest), tmp_path))
     command = ["tfcompare", "bisect", "--good", "2.8.4", "--bad", "2.15.1", "--case", known.case.label]
     assert [shlex.split(text) for text in report.list_commands(answer)] == [command]
-    of_own = replace(known.question, run=RunOptions(own_workloads=Path("mine"), judge="cpu"))
-    answer = WhyAnswer(run.WhyOutcome(replace(known, question=of_own), answer.explanation, tmp_path))
-    own = [*command, "--workload-folder", "mine", "--judge", "cpu"]
+    of_own = RunOptions(own_workloads=Path("my own; true"), judge="cpu", data={"set": Path("/data/set")})
+    question = replace(known.question, run=of_own, metric="memory")
+    answer = WhyAnswer(run.WhyOutcome(replace(known, question=question, engine="venv"), answer.explanation, tmp_path))
+    own = [*command, "--engine", "venv", "--metric", "memory", "--judge", "cpu", "--workload-folder", "my own; true"]
+    own += ["--data", "set=/data/set"]
     assert [shlex.split(text) for text in report.list_commands(answer)] == [own]
 
 
